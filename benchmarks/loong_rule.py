@@ -20,7 +20,6 @@ import re
 from collections.abc import Sequence
 
 from prompts.text.amounts import amounts_in
-from prompts.text.regex import regex
 from prompts.text.words import fold, is_han
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
@@ -28,17 +27,17 @@ from storage.records import Record
 # Loong's names of its levels.
 LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
 
-_YEAR = regex(r"(?:19|20)\d{2}")
-_MARKER = regex(r"\[\d+\]")
-_WORD = regex(r"[^\W_]+")
+_YEAR = re.compile(r"(?:19|20)\d{2}")
+_MARKER = re.compile(r"\[\d+\]")
+_WORD = re.compile(r"[^\W_]+")
 # What a company's legal form adds to its name.
 _FORMS = frozenset(
     "inc incorporated corp corporation co company ltd limited partnership llc lp plc trust group "
     "holdings the".split()
 )
-_UP = regex(r"increas|grew|grow|rose|rise|upward|higher|增|升|上涨|提高")
-_DOWN = regex(r"decreas|declin|drop|fell|fall|downward|lower|reduc|减|降|下滑")
-_SAME = regex(r"consistent|unchanged|stable|constant|same|不变|稳定|持平")
+_UP = re.compile(r"increas|grew|grow|rose|rise|upward|higher|增|升|上涨|提高")
+_DOWN = re.compile(r"decreas|declin|drop|fell|fall|downward|lower|reduc|减|降|下滑")
+_SAME = re.compile(r"consistent|unchanged|stable|constant|same|不变|稳定|持平")
 # Relative tolerance of figures that were written with all their digits.
 _CLOSE = 1e-9
 

@@ -1,6 +1,4 @@
-"""An answer in words: the same sections for the terminal and for the page of a recorded question,
-and one line for each source, as chat clients get them too.
-"""
+"""An answer as text: sections for the terminal and for the page of a recorded question."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,7 +23,7 @@ MOST_FLAGGED = 3
 
 
 class Section(NamedTuple):
-    """Lines that belong together; `style` is one of rich's, for terminals."""
+    """Lines under a title; `style` is one of rich's, for terminals."""
 
     lines: Sequence[str]
     title: str = ""
@@ -33,7 +31,7 @@ class Section(NamedTuple):
 
 
 def source_line(citation: Citation) -> str:
-    """Say on one line where a source is, and what it says."""
+    """Return one line with the place of a source and its quote."""
     marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
     page = f", p. {citation.page}" if citation.page else ""
     place = f"{citation.document}{page}"
@@ -42,13 +40,13 @@ def source_line(citation: Citation) -> str:
 
 
 def in_place_of(row: DegradedStep) -> str:
-    """Say what was done in place of what a step's model should have given, and why."""
+    """Say why a step's model gave no usable answer, and what was done instead."""
     times = f" ({row.times} times)" if row.times > 1 else ""
     return f"no usable answer of the model{times}, so {row.instead}: {row.reason}"
 
 
 def answer_in_words(answer: Answer) -> str:
-    """Say in a line how a question ended."""
+    """Return one line on how the question ended."""
     trace = answer.trace
     support = (EXCERPTS if trace.answered_by == "excerpts" else SUPPORT)[answer.fallback]
     return (
@@ -59,7 +57,7 @@ def answer_in_words(answer: Answer) -> str:
 
 
 def answer_sections(answer: Answer, with_structure: bool = False) -> list[Section]:
-    """Give what belongs under an answer: sources, reports, doubts, and how it was found."""
+    """Return the sections below an answer: sources, reports, doubts, and how it was found."""
     trace, cited = answer.trace, answer.citations
     sections = [Section([source_line(row) for row in cited], "")]
     if any(row.bound_by == "program" for row in cited):
@@ -81,7 +79,7 @@ def answer_sections(answer: Answer, with_structure: bool = False) -> list[Sectio
 
 
 def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
-    """Write the page of a recorded question in Markdown; no text of it becomes markup."""
+    """Return the page of a recorded question in Markdown, in which no text becomes markup."""
     parts = [f"# {plain(answer.question)}", plain(answer.answer)]
     for section in answer_sections(answer, with_structure=True):
         parts += [f"## {plain(section.title)}"] if section.title else []
@@ -99,7 +97,6 @@ def _mode(trace: Trace) -> list[str]:
 
 
 def _ambiguity(ambiguity: Ambiguity) -> str:
-    """Say on one line what a question leaves open."""
     if not ambiguity.readings:
         return f'ambiguous: "{ambiguity.text}" stands for nothing that was named'
     others = "; ".join(text for text in ambiguity.readings if text != ambiguity.taken)

@@ -1,4 +1,4 @@
-"""A file of questions: each row is answered by itself, and told in the order of the rows."""
+"""Batches: answers to a file of questions, in the order of its rows."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class AskedRow(BaseModel):
-    """A row of the file; its other fields are passed over."""
+    """A row of the file; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -36,7 +36,7 @@ class AskedRow(BaseModel):
     history: tuple[StrictStr | dict[str, object], ...] = ()
 
     def options(self, common: AskOptions) -> AskOptions:
-        """How this row is asked, among others that are asked in the same way."""
+        """Add the options of this row to those of all rows."""
         where = (*common.where, self.where) if self.where else common.where
         history = turns(self.history)
         return replace(common, documents=self.documents, where=where, history=history)
@@ -45,10 +45,7 @@ class AskedRow(BaseModel):
 async def answer_rows(
     text: str, options: AskOptions, answering: Answering, session: Session
 ) -> AsyncIterator[dict[str, object]]:
-    """Answer the rows of a text: the fields of each result, or `error`, beside `id`.
-
-    Blank lines are passed over.
-    """
+    """Answer the rows of a text; yield `id` with the fields of the result, or with `error`."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def answered(number: int, line: str) -> dict[str, object]:
@@ -59,10 +56,10 @@ async def answer_rows(
             async with slots:
                 result = await answering(asked.question, asked.options(options), session)
             return {"id": asked.id, **result.model_dump()}
-        except Exception as error:  # noqa: BLE001 -- one question must not cost the others' answers
+        except Exception as error:  # noqa: BLE001 -- the other questions go on
             name = row.get("id") if isinstance(row, dict) else None
             name = name if isinstance(name, str | int) else None
-            return {"id": name, "error": error_of(_told(error, number, is_json=row is not None))}
+            return {"id": name, "error": error_of(_row_error(error, number, row is not None))}
 
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     tasks = [asyncio.create_task(answered(number, line)) for number, line in lines]
@@ -74,8 +71,8 @@ async def answer_rows(
             task.cancel()
 
 
-def _told(error: Exception, number: int, is_json: bool) -> Exception:
-    """The error of a row, which names its line where the row cannot be read."""
+def _row_error(error: Exception, number: int, is_json: bool) -> Exception:
+    """Return the error of a row; one in its form names the line."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -1,10 +1,9 @@
-"""Evaluation: two or more systems answer the questions of a set, and measures say which is better.
+"""Evaluation: systems answer the questions of a set, and measures say which is better.
 
-load questions → answer (each system, side by side) → score → judge → compare → publish
+load questions → answer (all systems concurrently) → score → judge → compare → publish
 
 `evaluate` is the Prefect flow, whose runs Prefect records; `run_evaluation` does the same work
-without Prefect. The story is told here, one call a step. Answers are stored as they come: an
-evaluation that was stopped goes on where it was, and asks nothing again.
+without Prefect. Answers are stored as they come: an interrupted evaluation goes on where it was.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -32,7 +31,7 @@ from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, with_
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
-from prompts.engine.models import Models, Role
+from prompts.engine.models import Role
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError, did_you_mean
 from storage.evaluation_records import (
@@ -71,14 +70,14 @@ from tasks.question_sets.load import load_questions
 from tasks.step import step
 
 T = TypeVar("T")
+Questions = str | Path | Sequence[EvaluationQuestion]
 logger = logging.getLogger(__name__)
 
-FEEDBACK = "feedback"  # the name of the questions that were rated on the page
-AT_ONCE = 16  # questions, of all systems together
-MOST_DIFFERENT = 10
-# Asked by questions, and by their judge.
+FEEDBACK = "feedback"  # the name of the questions that users have rated
+AT_ONCE = 16  # questions of all systems together
+MOST_DIFFERENT = 10  # questions in a report
 JUDGED: tuple[Role, ...] = (*ASKING, "judge")
-# Shown where no measures are named: those of them that the set has what is needed for.
+# The measures of an evaluation that names none, if its questions hold what they need.
 USUAL = (
     "exact_match",
     "f1",
@@ -114,43 +113,38 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
 ) -> EvaluationReport:
     """Compare systems on a question set by measures; the result is stored in the workspace.
 
-    A run that was stopped goes on where it was when it is started again in the same words: no
-    answer is asked twice.
+    Started again with the same arguments, an interrupted run goes on and asks nothing twice.
 
     Args:
-        systems: Each as it is typed: mode=mix,effort=high,name=deep, or
+        systems: Each as on the command line: mode=mix,effort=high,name=deep, or
             answers=FILE.jsonl,name=theirs.
         questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}.
-        measures: Their names; without it the usual ones that the questions have what is needed for.
-        criteria: By which the role judge compares every two systems: comprehensiveness, diversity,
+        measures: Their names (default: the usual ones that fit the questions).
+        criteria: What the role judge compares every two systems by: comprehensiveness, diversity,
             overall and others.
         repeats: How often the judge looks at a pair in each order.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
+        workspace: The folder of state (default: the one in the settings, or ./.trellis).
         limit: Only the first questions.
-        budget: Stop before models take more tokens or cost more US dollars than this; answers are
-            kept.
-        page: A file ending in .html or .md that the result is written to.
-        gate: A TOML file of measures that must not fall against the last accepted evaluation; else
+        budget: Stop before models use more tokens or cost more US dollars; answers are kept.
+        page: A file ending in .html or .md for the result.
+        gate: A TOML file of measures that must not fall below the last accepted evaluation; else
             the run fails.
-        accept: Gates compare with this evaluation from now on, unless it fell.
+        accept: Gates compare with this evaluation from now on, unless it failed its gate.
     """
     ending = EvaluationEnding(Path(page) if page else None, Path(gate) if gate else None, accept)
     ending.check()
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress:
-        report = await run_evaluation(
+        runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
+        plan = await plan_of(
             systems,
-            questions,
+            rated_or(questions, runtime),
             measures or (),
+            limit=limit,
             criteria=criteria or (),
             repeats=repeats,
-            workspace=workspace,
-            limit=limit,
-            budget=budget,
-            progress=progress.tell,
         )
-    runtime = open_runtime(settings)
-    result = runtime.workspace.evaluations.read(report.number)
+        report, result = await evaluate_plan(plan, runtime)
     report = ending.write(report, result, runtime)
     logger.info(evaluation_in_words(report))
     keep(settings.workspace, RESULT, report.model_dump_json())
@@ -162,8 +156,9 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What is evaluated: systems, the questions and what they were named by, measures, and the
-    `criteria` by which a judge compares the answers of every two systems, `repeats` times in each
+    """What is evaluated: the systems, the questions and their name, and the measures.
+
+    A judge compares the answers of every two systems by the `criteria`, `repeats` times in each
     order.
     """
 
@@ -177,7 +172,7 @@ class EvaluationPlan:
 
 async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contract, most by name
     systems: Sequence[EvaluatedSystem | str],
-    questions: str | Path | Sequence[EvaluationQuestion],
+    questions: Questions,
     measures: Sequence[str] = (),
     *,
     criteria: Sequence[str] = (),
@@ -188,20 +183,19 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     ending: "EvaluationEnding | None" = None,
     progress: Progress = silent,
 ) -> EvaluationReport:
-    """Evaluate systems (records, or as they are typed) on questions (records, or a file of them).
+    """Evaluate systems (records or texts) on questions (records, or a file of them).
 
-    Without `measures` the usual ones that the questions have what is needed for. With `criteria` a
-    judge compares the answers of every two systems. `limit` takes the first questions. The result
-    is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it.
-    Raises UsageError, SettingsError, NoGeneration, BudgetReached, EvaluationGate.
+    Without `measures` the usual ones that fit the questions are used. With `criteria` a judge
+    compares every two systems. `limit` takes the first questions. `ending` writes the page, checks
+    the gate and accepts the result, which is stored in the workspace. Raises UsageError,
+    SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
-    runtime = with_budget(
-        open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED
-    )
-    asked = rated_or(questions, runtime)
-    plan = await plan_of(systems, asked, measures, limit=limit, criteria=criteria, repeats=repeats)
     ending = ending or EvaluationEnding()
     ending.check()
+    settings = load_settings({"workspace": workspace})
+    runtime = with_budget(open_runtime(settings, progress), budget, JUDGED)
+    asked = rated_or(questions, runtime)
+    plan = await plan_of(systems, asked, measures, limit=limit, criteria=criteria, repeats=repeats)
     report, result = await evaluate_plan(plan, runtime)
     report = ending.write(report, result, runtime)
     ending.hold(report, runtime)
@@ -210,9 +204,11 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
 
 @dataclass(frozen=True)
 class EvaluationEnding:
-    """What is done with a finished evaluation: its `page` is written (.html or .md; beside
-    evaluation `against`), it is held against the rules of the file `gate`, and it is accepted,
-    unless it fell. The judge is compared with `people`, a file of their verdicts.
+    """What happens to a finished evaluation.
+
+    Its `page` is written (.html or .md), next to the scores of evaluation `against`; the judge is
+    compared with the verdicts of `people` in a file; the rules in the file `gate` are checked; if
+    they hold, `accept` makes it what later gates compare with.
     """
 
     page: Path | None = None
@@ -222,7 +218,7 @@ class EvaluationEnding:
     people: Path | None = None
 
     def check(self) -> None:
-        """UsageError for what cannot be done, before anything is asked."""
+        """Refuse what cannot be done, before any model is asked. Raises UsageError."""
         if self.page is not None and self.page.suffix not in {".html", ".md"}:
             raise UsageError(f"{self.page} is no page.", "End its name in .html or .md.")
         if self.gate is not None:
@@ -233,8 +229,9 @@ class EvaluationEnding:
     def write(
         self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime
     ) -> EvaluationReport:
-        """Write the page; the report with what the gate says. UsageError without an accepted
-        evaluation.
+        """Write the page, and add the checks of the gate and the judge to the report.
+
+        Raises UsageError without an accepted evaluation or a common verdict of people and judge.
         """
         store = runtime.workspace.evaluations
         if self.people is not None:
@@ -251,31 +248,21 @@ class EvaluationEnding:
             self.page.write_text(page(report, result, before), encoding="utf-8")
         if self.gate is None:
             return report
-        accepted = [
-            row.number for row in store.list() if row.accepted and row.number != report.number
-        ]
-        checks = check_gate(
-            read_gate(self.gate), result, [store.read(number) for number in accepted]
-        )
+        others = [row for row in store.list() if row.number != report.number]
+        accepted = [store.read(row.number) for row in others if row.accepted]
+        checks = check_gate(read_gate(self.gate), result, accepted)
         return report.model_copy(update={"gate": checks})
 
     def hold(self, report: EvaluationReport, runtime: Runtime) -> None:
-        """Raise EvaluationGate where a measure fell; else the evaluation is accepted, where that is
-        wanted.
-        """
+        """Raise EvaluationGate if a measure fell; otherwise accept the evaluation if wanted."""
         if falls := [in_words(check) for check in report.gate if not check.holds]:
             raise EvaluationGate(falls)
         if self.accept:
             runtime.workspace.evaluations.accept(report.number)
 
 
-Questions = str | Path | Sequence[EvaluationQuestion]
-
-
 def rated_or(questions: Questions, runtime: Runtime) -> Questions:
-    """The questions that were rated on the page where `feedback` names them, else those given.
-    UsageError for none.
-    """
+    """Return the questions, which `feedback` takes from users' ratings. Raises UsageError."""
     if questions != FEEDBACK:
         return questions
     rated = [row.as_question for row in runtime.workspace.database.feedback.list()]
@@ -289,29 +276,25 @@ def rated_or(questions: Questions, runtime: Runtime) -> Questions:
 @step("load-questions")
 async def plan_of(
     systems: Sequence[EvaluatedSystem | str],
-    questions: str | Path | Sequence[EvaluationQuestion],
-    measures: Sequence[str] = (),
+    questions: Questions,
+    measures: Sequence[str],
     *,
-    limit: int | None = None,
-    criteria: Sequence[str] = (),
-    repeats: int = 1,
+    limit: int | None,
+    criteria: Sequence[str],
+    repeats: int,
 ) -> EvaluationPlan:
-    """Read the questions, and what is to be compared by which measures."""
+    """Read the questions, systems and measures. Raises UsageError for what does not fit."""
     if isinstance(questions, str | Path):
-        chosen, name = (
-            await asyncio.to_thread(load_questions, Path(questions), limit),
-            str(questions),
-        )
+        name = str(questions)
+        chosen = await asyncio.to_thread(load_questions, Path(questions), limit)
     else:
-        chosen, name = tuple(questions), ""
-    chosen = chosen[:limit]
+        chosen, name = tuple(questions)[:limit], ""
     if not chosen:
         raise UsageError(
             "There are no questions.", "Name a file of rows {id, question, answers, …}."
         )
     if len({question.id for question in chosen}) < len(chosen):
         raise UsageError("Two questions have the same id.", "Give each question an id of its own.")
-    read = tuple(system_of(system) for system in systems or ("auto",))
     if unknown := [name for name in criteria if name not in CRITERIA]:
         near = did_you_mean(unknown[0], CRITERIA)
         raise UsageError(
@@ -319,14 +302,19 @@ async def plan_of(
             f"{near}Use some of {', '.join(CRITERIA)}.",
         )
     return EvaluationPlan(
-        read, chosen, _measures_for(chosen, measures), name, tuple(criteria), repeats
+        tuple(system_of(system) for system in systems or ("auto",)),
+        chosen,
+        _measures_for(chosen, measures),
+        name,
+        tuple(criteria),
+        repeats,
     )
 
 
 def _measures_for(
     questions: Sequence[EvaluationQuestion], names: Sequence[str]
 ) -> tuple[Measure, ...]:
-    """Those named, or the usual ones. UsageError for one that needs what no question has."""
+    """Return the named measures, or the usual ones. Raises UsageError for a missing need."""
     known = {
         "answers": any(question.answers for question in questions),
         "values": any(row.values for row in questions),
@@ -334,10 +322,8 @@ def _measures_for(
         "judge": True,
     }
     if not names:
-        usual = [MEASURES[name] for name in USUAL if name in MEASURES]
-        return tuple(
-            measure for measure in usual if all(known[need] for need in measure.needs)
-        )  # none is judged
+        usual = [MEASURES[name] for name in USUAL]
+        return tuple(measure for measure in usual if all(known[need] for need in measure.needs))
     measures = measures_named(names)
     for measure in measures:
         if missing := [need for need in sorted(measure.needs) if not known[need]]:
@@ -352,12 +338,16 @@ def _measures_for(
 async def evaluate_plan(
     plan: EvaluationPlan, runtime: Runtime
 ) -> tuple[EvaluationReport, EvaluationResult]:
-    """The evaluation, stored in the runtime's workspace."""
+    """Carry out an evaluation and store it in the workspace. Raises BudgetReached."""
     started, begun = time.monotonic(), utc_now()
-    _require_judge(plan, runtime.models)
-    with open_systems(plan.systems, runtime) as systems, _budget_told():
+    judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
+    require_judge([*judged, *plan.criteria], Judge(runtime.models))
+    with open_systems(plan.systems, runtime) as systems, _budget_errors():
         work = AnsweringWork(plan, key_of(plan, systems), runtime)
-        asked, answered = tuple(row.system for row in systems), await _answered(systems, work)
+        asked = tuple(row.system for row in systems)
+        answered = await gather_or_cancel(
+            _coroutine(answer_questions(system, work)) for system in systems
+        )
         answers = tuple(answer for own in answered for answer in own)
         scores = await score(answers, plan)
         points, verdicts = await _judged(answered, plan, runtime)
@@ -376,31 +366,20 @@ async def evaluate_plan(
     result = await publish_result(result, runtime)
     await asyncio.to_thread(runtime.workspace.database.running_answers.remove, work.key)
     report = await compare(result)
-    return (
-        report.model_copy(
-            update={"reused": len(work.stored), "seconds": time.monotonic() - started}
-        ),
-        result,
-    )
+    spent = {"reused": len(work.stored), "seconds": time.monotonic() - started}
+    return report.model_copy(update=spent), result
 
 
 @contextmanager
-def _budget_told() -> Iterator[None]:
+def _budget_errors() -> Iterator[None]:
     try:
         yield
     except BudgetSpent as end:
         raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
 
 
-def _require_judge(plan: EvaluationPlan, models: Models) -> None:
-    judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
-    require_judge([*judged, *plan.criteria], Judge(models))
-
-
 def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
-    """Changes with the questions, and with anything that the systems' answers depend on; measures
-    do not count.
-    """
+    """Return a hash of the questions and of all that the systems' answers depend on."""
     questions = [question.model_dump_json() for question in plan.questions]
     return content_id("evl", *(f"{row.system.name} {row.identity}" for row in systems), *questions)
 
@@ -408,30 +387,23 @@ def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
 async def _judged(
     answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, runtime: Runtime
 ) -> tuple[Sequence[Score], tuple[Verdict, ...]]:
-    """The points of those measures that a judge gives, and its verdicts on every two systems by the
-    plan's criteria.
-    """
+    """Return the judge's points for measures, and its verdicts on every two systems."""
     answers = [answer for own in answered for answer in own]
-    rubrics = rubrics_of(plan.measures)
-    points = (
-        await judged_points(plan.questions, answers, Grade(runtime.models), rubrics)
-        if rubrics
-        else ()
-    )
+    points: Sequence[Score] = ()
+    if rubrics := rubrics_of(plan.measures):
+        points = await judged_points(plan.questions, answers, Grade(runtime.models), rubrics)
     pairs = list(combinations(answered, 2)) if plan.criteria else []
     judge, done = Judge(runtime.models), count(1)
     total = len(pairs) * len(plan.questions) * len(plan.criteria)
 
-    def tell() -> None:
+    def progress() -> None:
         runtime.progress("judge", next(done), total)
 
-    works = (
-        judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats, tell)
+    verdicts = await gather_or_cancel(
+        _coroutine(judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats, progress))
         for pair in pairs
     )
-    return points, tuple(
-        row for verdicts in await gather_or_cancel(map(_coroutine, works)) for row in verdicts
-    )
+    return points, tuple(row for rows in verdicts for row in rows)
 
 
 async def _coroutine(work: Awaitable[T]) -> T:
@@ -442,9 +414,7 @@ async def _coroutine(work: Awaitable[T]) -> T:
 
 
 class AnsweringWork:
-    """What the systems of an evaluation share while they answer: the plan, what was answered before
-    under its key, and where answers go.
-    """
+    """The plan of an evaluation, its `stored` answers of earlier runs, and where new ones go."""
 
     def __init__(self, plan: EvaluationPlan, key: str, runtime: Runtime) -> None:
         self.plan = plan
@@ -455,27 +425,17 @@ class AnsweringWork:
         self._done, self._total = len(known), len(plan.systems) * len(plan.questions)
 
     async def keep(self, answer: EvaluatedAnswer) -> None:
-        """Store an answer; one that failed is asked again by the next run."""
+        """Store an answer unless it failed: the next run asks again."""
         if answer.answer is not None:
-            await asyncio.to_thread(
-                self._runtime.workspace.database.running_answers.put, self.key, answer
-            )
+            put = self._runtime.workspace.database.running_answers.put
+            await asyncio.to_thread(put, self.key, answer)
         self._done += 1
         self._runtime.progress("answer", self._done, self._total)
 
 
-async def _answered(
-    systems: Sequence[OpenSystem], work: AnsweringWork
-) -> list[list[EvaluatedAnswer]]:
-    """All answers of each system, side by side."""
-    return await gather_or_cancel(_coroutine(answer_questions(system, work)) for system in systems)
-
-
 @step("answer-questions", asks_model=True)
 async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[EvaluatedAnswer]:
-    """Have a system answer the questions that it has not answered yet; all its answers, in the
-    order of the set.
-    """
+    """Return a system's answers in the order of the questions, stored or new."""
     slots = asyncio.Semaphore(math.ceil(AT_ONCE / len(work.plan.systems)))
     name = system.system.name
 
@@ -484,14 +444,11 @@ async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[Eval
             return known
         async with slots:
             try:
-                answer = EvaluatedAnswer(
-                    system=name, question=question.id, answer=await system.answer(question)
-                )
+                given = await system.answer(question)
+                answer = EvaluatedAnswer(system=name, question=question.id, answer=given)
             except BudgetSpent:
                 raise
-            except (
-                Exception
-            ) as error:  # a fault in one question must not cost the answers to the others
+            except Exception as error:  # the other questions go on
                 if not isinstance(error, TrellisError | EngineError):
                     logger.warning("%s failed on question %r", name, question.id, exc_info=True)
                 words = mask_keys(str(error)) or type(error).__name__
@@ -502,12 +459,12 @@ async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[Eval
     return await gather_or_cancel(answered(question) for question in work.plan.questions)
 
 
-# --- what comes of it ---
+# --- results ---
 
 
 @step("score")
 async def score(answers: Sequence[EvaluatedAnswer], plan: EvaluationPlan) -> tuple[Score, ...]:
-    """What each measure says of each answer; nothing of one that failed."""
+    """Score each answer by each measure that needs no judge; failed answers get no score."""
     questions = {question.id: question for question in plan.questions}
 
     def scored() -> tuple[Score, ...]:
@@ -529,7 +486,7 @@ async def score(answers: Sequence[EvaluatedAnswer], plan: EvaluationPlan) -> tup
 
 @step("publish-evaluation")
 async def publish_result(result: EvaluationResult, runtime: Runtime) -> EvaluationResult:
-    """Store the finished evaluation in the workspace, whole; it gets its number."""
+    """Store the finished evaluation; return it with its number."""
     number = await asyncio.to_thread(runtime.workspace.evaluations.publish, result)
     return result.model_copy(
         update={"evaluation": result.evaluation.model_copy(update={"number": number})}
@@ -538,12 +495,12 @@ async def publish_result(result: EvaluationResult, runtime: Runtime) -> Evaluati
 
 @step("compare")
 async def compare(result: EvaluationResult) -> EvaluationReport:
-    """Compare the systems by their scores."""
+    """Do the same as `report_of`, as a step."""
     return await asyncio.to_thread(report_of, result)
 
 
-def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
-    """Means with intervals, paired differences, wins and costs of a finished evaluation."""
+def report_of(result: EvaluationResult) -> EvaluationReport:
+    """Return the means with intervals, paired differences, wins and costs of an evaluation."""
     evaluation = result.evaluation
     systems, values = [system.name for system in evaluation.systems], values_of(result.scores)
     measures = [
@@ -558,8 +515,8 @@ def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
         questions=len(evaluation.questions),
         measure=first,
         systems=evaluation.systems,
-        scores=tuple(mean_scores(values, measures, systems, seed)),
-        differences=tuple(differences(values, measures, systems, seed)),
+        scores=tuple(mean_scores(values, measures, systems)),
+        differences=tuple(differences(values, measures, systems)),
         wins=(*wins_by_measure(values, first, systems, lower), *wins_by_judge(result.verdicts)),
         costs=tuple(costs(result.answers, systems)),
         different=tuple(most_different(values, first, MOST_DIFFERENT)),
@@ -569,8 +526,6 @@ def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
 
 
 def _is_unspent(measure: str, values: Values) -> bool:
-    """Whether it measures what no system has spent anything of: without a model there are no calls
-    to compare.
-    """
+    """Whether it measures a cost that no system had, such as calls without a model."""
     spent = measure in MEASURES and not MEASURES[measure].more_is_better
     return spent and not any(value for own in values[measure].values() for value in own.values())

@@ -1,10 +1,11 @@
-"""The graph of a workspace as NetworkX graphs of a generation, and a NetworkX graph as a source of
-triples.
+"""The graph of a workspace as NetworkX graphs, and a NetworkX graph as a source of triples.
 
-```python from flows.graph import directed, index_graph, undirected
+```python
+from flows.graph import directed, index_graph, undirected
 
 graph = undirected("kb")  # entities, and one weighted edge for each related pair
-index_graph(networkx.les_miserables_graph(), "kb") ```
+index_graph(networkx.les_miserables_graph(), "kb")
+```
 """
 
 from collections.abc import Sequence
@@ -24,26 +25,24 @@ from tasks import graph_views
 def index_graph(graph: nx.Graph, workspace: str | Path | None = None) -> IndexReport:
     """Index the edges of a graph as triples: see `tasks.load.rows.read_graph`.
 
-    The graph's name (without one "graph") stands for its source: another one of that name takes its
-    place. From any thread, also where an event loop runs. Raises the errors of
-    `flows.index.build_index`.
+    A graph replaces an earlier one with the same name (default: "graph"). It can be called from any
+    thread, also while an event loop runs. Raises the errors of `flows.index.build_index`.
     """
     runtime = open_runtime(load_settings({"workspace": workspace}))
     return run_anywhere(index_documents([graph], IndexOptions(), runtime))
 
 
 def directed(workspace: str | Path | None = None, as_of: int | None = None) -> nx.MultiDiGraph:
-    """An edge for each relation: see `tasks.graph_views.directed`. NoGeneration, UnknownGeneration.
+    """Return an edge for each relation: see `tasks.graph_views.directed`.
 
-    `workspace` is that of the settings by default, `as_of` the current generation.
+    `workspace` is by default that of the settings, `as_of` the current generation. Raises
+    NoGeneration, UnknownGeneration.
     """
     return graph_views.directed(*_read(workspace, as_of))
 
 
 def undirected(workspace: str | Path | None = None, as_of: int | None = None) -> nx.Graph:
-    """A weighted edge for each pair: see `tasks.graph_views.undirected`. NoGeneration,
-    UnknownGeneration.
-    """
+    """Return a weighted edge for each pair: see `tasks.graph_views.undirected` and `directed`."""
     return graph_views.undirected(*_read(workspace, as_of))
 
 

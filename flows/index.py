@@ -3,8 +3,8 @@
 load → sync → chunk → extract → dedupe → summarize → detect communities → report → embed → publish
 
 `index` is the Prefect flow, whose runs Prefect records; `index_documents` does the same work
-without Prefect. The story is told here, one call a step; `flows/indexing/` holds what a step reads
-of the last generation and writes into the next.
+without Prefect. `flows/indexing/` holds what each step reads from the last generation and writes
+into the next.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -79,19 +79,18 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
 ) -> IndexReport:
     """Bring a workspace up to date with its sources and publish the next generation.
 
-    Only the sources named are synchronised. Where nothing has changed, nothing is published.
-    Whatever goes wrong, the current generation stays as it was, and the next run goes on from the
-    answers that models have given.
+    Only the named sources are synchronised; if nothing has changed, nothing is published. If the
+    run fails, the current generation stays, and the next run reuses the answers of the models.
 
     Args:
         source: Files, folders or glob patterns: one, or a list of them.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
-        full: Extract everything again instead of what has changed.
-        allow_removals: Go on where more than 30% of the documents would be removed.
-        remake: Also make anew what the prompts of a new version would word otherwise.
-        minutes: Give up after so long; without it a run may take the time that it needs.
-        budget: Stop, with nothing published, before models take more tokens or cost more US
-            dollars than this.
+        workspace: The folder of state (default: the one in the settings, or ./.trellis).
+        full: Extract everything again, not only what has changed.
+        allow_removals: Go on if more than 30% of the documents would be removed.
+        remake: Also make again what a new version's prompts would word differently.
+        minutes: Give up after this time (default: no limit).
+        budget: Stop, with nothing published, before models use more tokens or cost more US
+            dollars.
     """
     sources = [source] if isinstance(source, str) else source
     settings = load_settings({"workspace": workspace})
@@ -105,8 +104,10 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard
-    against mass removal, `remake` makes anew what a new version's prompts would word otherwise.
+    """What a run may do.
+
+    `full` ignores earlier extractions, `allow_removals` allows the removal of many documents,
+    `remake` makes again what a new version's prompts would word differently.
     """
 
     full: bool = False
@@ -117,11 +118,10 @@ class IndexOptions:
 async def index_documents(
     sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime
 ) -> IndexReport:
-    """Build the index, with an entry in the history of runs. What memory holds of passages that are
-    gone is forgotten, and watched questions are asked again.
+    """Build the index and enter the run in the history; then remove answers about lost passages
+    from memory, and ask watched questions again.
 
-    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where
-    too little is left.
+    A UsageError is not entered as a run. Raises BudgetReached if the budget does not suffice.
     """
     runtime.workspace.recover(from_nothing=True)
     async with remembered("index", runtime) as summary:
@@ -145,22 +145,20 @@ async def index_documents(
 async def build_index(
     sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime
 ) -> IndexReport:
-    """Bring the workspace up to date with the sources and publish a new generation where anything
-    changed.
+    """Bring the workspace up to date with the sources; publish a new generation if any changed.
 
-    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it
-    was.
+    Raises the errors of `storage.errors`; the current generation then stays as it was.
     """
     started, published = time.monotonic(), None
     loaded = await load(sources)
     runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)
     changes = await sync(loaded, options.full, options.allow_removals, runtime)
     if changes.retry or not nothing_new(changes, runtime):
-        # what is wrong there is told before anything is made
+        # A wrong name of an algorithm is an error before any work is done.
         await asyncio.to_thread(partition_by, runtime.settings.communities)
         with runtime.workspace.write() as staging, runtime.models.without_history():
             if staging.base_number != changes.generation:
-                # Another run published since we compared; under the lock nobody else can.
+                # Another run has published since the comparison; now we hold the lock.
                 changes = await sync(loaded, options.full, options.allow_removals, runtime)
             published = await _next_generation(changes, staging, runtime)
     return report_of(changes, runtime, started, published, kept_prompts)
@@ -169,12 +167,12 @@ async def build_index(
 async def _next_generation(
     changes: SourceChanges, staging: Staging, runtime: Runtime
 ) -> int | None:
-    """Build and publish the next generation.
+    """Build and publish the next generation; return its number.
 
-    Gives its number, or None where nothing came of it but the failures that were there before.
+    Returns None, with nothing published, if only the same items failed again.
     """
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
-    # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
+    # Extraction mostly waits for the model: the embeddings are made at the same time.
     async with (
         open_runner(runtime) as runner,
         background_task(embed_chunks(chunks, staging, runtime, runner)),
@@ -192,11 +190,10 @@ async def _next_generation(
 async def derive(
     chunks: Sequence[Chunk], documents: Collection[str] | None, staging: Staging, runtime: Runtime
 ) -> None:
-    """All that follows from extractions and edits by hand: entities, descriptions, communities,
-    reports, their vectors.
+    """Derive entities, descriptions, communities, reports and vectors from extractions and edits.
 
-    `documents` are those with extractions that came, went or changed since the graph was made; None
-    makes all anew. Raises FailureGate where too much of it failed.
+    `documents` are those whose extractions have changed since the graph was made; None makes all
+    anew. Raises FailureGate if too much failed.
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)

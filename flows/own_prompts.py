@@ -1,4 +1,4 @@
-"""What users put in place of our prompts: instructions of their own, and compiled steps."""
+"""The user's own prompts: instructions, and compiled steps."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from storage.files import text_of_file
 
 
 def read_instructions(folder: Path) -> dict[str, str]:
-    """Read `STEP.md` of a folder, by step. Raises SettingsError for no folder, or an empty file."""
+    """Read the files `STEP.md` of a folder by step. Raises SettingsError for an empty file."""
     if not folder.is_dir():
         form = "a folder with a file STEP.md for each prompt to replace"
         raise SettingsError("prompts", str(folder), form)
@@ -28,7 +28,7 @@ def read_instructions(folder: Path) -> dict[str, str]:
 
 
 def check_instructions(instructions: Mapping[str, str]) -> None:
-    """Raises SettingsError for the name of a step that is not there."""
+    """Refuse the name of an unknown step. Raises SettingsError."""
     known = instruction_names()
     for name in instructions:
         if name not in known:
@@ -38,10 +38,9 @@ def check_instructions(instructions: Mapping[str, str]) -> None:
 
 
 def read_programs(folder: Path) -> tuple[dict[str, Any], ...]:
-    """Read the compiled steps of a folder, in the order of the files' names.
+    """Read the compiled steps of a folder in the order of its file names.
 
-    Raises SettingsError where there is no such folder, or a file is no such program or does not fit
-    the steps of this version.
+    Raises SettingsError for a missing folder, and a file that does not fit this version's steps.
     """
     if not folder.is_dir():
         form = "a folder with compiled steps, each as `step.save` writes it"
@@ -50,7 +49,7 @@ def read_programs(folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _states(path: Path) -> list[dict[str, Any]]:
-    """The steps of one file: one, or those of a program of several."""
+    """Return the steps of a file: one, or those of a program of several."""
     try:
         saved = json.loads(text_of_file(path))
     except ValueError as error:

@@ -3,8 +3,7 @@
 rewrite → choose a mode → find the evidence → answer
 
 `query` is the Prefect flow, whose runs Prefect records; `ask` and `aask` do the same work without
-Prefect. The search itself is told in `flows/modes/structured_search.py`; every other mode has a
-file beside it.
+Prefect. Each mode has a file in `flows/modes/`; the main search is `structured_search.py`.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -69,28 +68,24 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
     effort: Effort | None = None,
     response: str = "",
 ) -> Answer:
-    """Answer one question from the current generation, with a record of how.
+    """Answer one question from the current generation, and record how.
 
     Args:
         question: In any language; the answer is in the language of the sources.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
-        mode: How to retrieve and answer; auto decides by the question.
+        workspace: The folder of state (default: the one in the settings, or ./.trellis).
+        mode: How to retrieve and answer; auto chooses by the question.
         structure: The structure to bring the evidence into, instead of the router's choice.
-        k: The most passages that the answer is written from, 1 to 100; without it as many as
-            fit.
-        history: Earlier turns of the conversation, oldest first, which the question may refer
-            to.
-        documents: Look only into the documents with these ids; without it into all.
-        where: Look only into the documents that meet this filter, for example: year >= 2020 and
+        k: The most passages that the answer is written from, 1 to 100 (default: as many as fit).
+        history: Earlier turns of the conversation, oldest first, that the question may refer to.
+        documents: Search only the documents with these ids.
+        where: Search only the documents that pass this filter, for example: year >= 2020 and
             title like '%bridge%'.
-        as_of: The number of an older generation to ask; without it the current one.
-        pages: A folder whose files are read beside the index.
-        level: The level of the community reports that mode global reads, 0 the broadest;
-            without it what is relevant.
-        effort: How much is given to models: low, medium or high; without it what the settings
-            say.
-        response: The form that the answer shall have, in words: a list, one paragraph, in
-            German.
+        as_of: The number of an older generation to ask (default: the current one).
+        pages: A folder whose files are read in addition to the index.
+        level: The level of the community reports that mode global reads, 0 the broadest
+            (default: the relevant ones).
+        effort: How much work the models do: low, medium or high (default: as in the settings).
+        response: The form of the answer in words: a list, one paragraph, in German.
     """
     options = AskOptions(
         mode=mode,
@@ -116,11 +111,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
 
 
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
-    """Answer from the session's generation. The answer's fields are described at
-    `storage.answer_records.Answer`.
-
-    Raises SettingsError for a mode that does not exist.
-    """
+    """Answer from the session's generation. Raises SettingsError for an unknown mode."""
     check_mode(options.mode)
     started = time.monotonic()
     resources = await resources_for(question, options, session)  # rewrite
@@ -141,9 +132,7 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 
 
 async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
-    """Have a mode find its evidence; a structure that the caller asks for is made of its
-    passages.
-    """
+    """Run a mode; bring its passages into a structure if the caller asks for one."""
     if (structure := resources.question.options.structure) is None:
         return await mode.run(resources)
     if mode.retrieve is None:
@@ -157,9 +146,7 @@ async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """Find the k best passages for a question. Raises SettingsError for a mode that does not
-    exist.
-    """
+    """Return the k best passages for a question. Raises SettingsError for an unknown mode."""
     check_mode(options.mode)
     started, k = time.monotonic(), options.k or LISTED
     resources = await resources_for(question, options, session)
@@ -188,13 +175,12 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
     effort: Effort | None = None,
     response: str = "",
 ) -> Answer:
-    """Answer one question from the current generation of a workspace (None: the one that the
-    settings name).
+    """Answer one question from a workspace (None: that of the settings), which stays open.
 
-    Options as of `AskOptions`: `where` is one filter, `history` holds texts or `{"role",
-    "content"}` of a chat; `as_of` asks an older generation. The workspace stays open. Raises
+    The options are those of `AskOptions`; `where` is one filter, `history` holds texts or messages
+    `{"role", "content"}` of a chat, `as_of` is the number of an older generation. Raises
     NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches, SettingsError,
-    UsageError; EngineError where a model fails.
+    UsageError; EngineError if a model fails.
     """
     options = AskOptions(
         mode=mode,

@@ -1,6 +1,4 @@
-"""One question with what it is answered from: its search in the open generation, what modes are
-given and bring.
-"""
+"""A question, what it is answered from, and what a mode returns."""
 
 import math
 import time
@@ -61,35 +59,32 @@ from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 
-AUTO: Mode = "auto"  # chooses among the other modes
+AUTO: Mode = "auto"  # chooses one of the other modes
+# Without a model an answer quotes the best of this few passages: those further down are off topic.
 EXCERPT_PASSAGES = 12
-LISTED = 8  # passages that an answer or a retrieval lists where the user names no number
-WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
-LONGEST = 8_000  # characters of a question; an article of a newspaper has as many
-LONGEST_HISTORY = 200_000  # of the turns before it together
-# what a cited chunk counts beside the best passage, where a name is read by what was found
-CITED = 10.0
+LISTED = 8  # passages in a listing, unless the user gives a number
+WIDENED = 4  # best passages that come with their neighbours at high effort
+LONGEST = 8_000  # characters of a question: a newspaper article
+LONGEST_HISTORY = 200_000  # characters of all earlier turns
+CITED = 10.0  # weight of a cited chunk in the choice of a reading; the best passage has 1
 NOT_RECALLED = Recall(decisions=(), chunks=())
-# Forms of questions that a part of the documents answers: only these use memory. A question about
-# many documents gains nothing from the few passages that answered it before.
+# Only questions that few documents answer use memory: the passages of an earlier answer do not help
+# with a question about the whole collection.
 RECALLED = frozenset({"fact", "list", "yesno"})
 
 
 @dataclass(frozen=True)
 class AskOptions:
-    """How a question is answered.
+    """How a question is answered; None takes the value of the settings or of the effort.
 
-    `k` is how many passages an answer is written from at most, in every mode; None: as many as fit
-    into the tokens of the effort. `documents` restricts the evidence to those ids, `where` to what
-    meets all filters (`storage.filters`); `history` holds earlier turns, oldest first. A
-    `retriever` brings pages from outside the index, which join what is found in it; None takes the
-    one of the settings, if any. `level` is that of the reports that mode `global` reads (0: the
-    broadest); None goes down the branches that are relevant. `effort` None is the one of the
-    settings. `response` says in words what form the answer shall have ("a list", "in German").
+    `k` is the most passages that an answer is written from. `documents` restricts the evidence to
+    these ids, `where` to documents that pass all these filters (`storage.filters`). `retriever`
+    finds pages outside the index. `history` holds earlier turns, oldest first. `level` is the level
+    of the reports that mode `global` reads, 0 the broadest; without it the mode follows the
+    relevant branches. `response` describes the form of the answer ("a list", "in German").
 
-    `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do
-    not hold; the answer itself has other markers. `meter` is the ledger in which the calls of
-    models are entered as they are answered; None is one of the question's own.
+    `on_text` receives the draft in pieces, and Withdrawn when the pieces before it are void; the
+    final answer has other markers. `meter` records the calls to models as they end.
     """
 
     mode: Mode = AUTO
@@ -107,9 +102,7 @@ class AskOptions:
 
 
 def check_question(text: str, history: Sequence[str] = ()) -> None:
-    """Raises UsageError for what is no question: empty, longer than LONGEST, or no valid
-    Unicode.
-    """
+    """Refuse an empty or too long question, and invalid Unicode. Raises UsageError."""
     if not text.strip():
         raise UsageError("The question is empty.", "Write what you want to know.")
     if len(text) > LONGEST:
@@ -127,23 +120,18 @@ def check_question(text: str, history: Sequence[str] = ()) -> None:
 
 
 def restricted(options: AskOptions, session: Session) -> AskOptions:
-    """The options with `where` and `documents` as one set of documents, each of which exists; None
-    stays all.
+    """Return the options with `documents` and `where` as one set of documents; None means all.
 
-    Raises UnknownDocument, FilterError, or NothingMatches: what leaves nothing is never taken for
-    everything.
+    Raises UnknownDocument, FilterError, and NothingMatches where no document passes.
     """
-    documents = options.documents
-    if any(name not in session.index.documents for name in documents or ()):
-        documents = tuple(session.generation.documents.named(documents or ()))
-    strange = [name for name in documents or () if name not in session.index.documents]
-    if strange:
-        session.generation.documents.documents(strange)
+    known, stored, documents = session.index.documents, session.generation, options.documents
+    if any(name not in known for name in documents or ()):
+        documents = tuple(stored.documents.named(documents or ()))
+    if unknown := [name for name in documents or () if name not in known]:
+        stored.documents.documents(unknown)  # raises UnknownDocument
     for expression in options.where:
-        meeting = session.generation.filters.matching(expression)
-        documents = (
-            tuple(meeting) if documents is None else tuple(sorted(set(meeting) & set(documents)))
-        )
+        meeting = set(stored.filters.matching(expression))
+        documents = tuple(sorted(meeting if documents is None else meeting & set(documents)))
         if not documents:
             raise NothingMatches(expression, of=" of those that the question is restricted to")
     return replace(options, documents=documents)
@@ -151,8 +139,9 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that stands on its own, read by the words and names of a generation; `wording` is
-    the question as the answer step reads it, `ambiguous` what its rewriting left open.
+    """A question that is understood without its conversation, and the index that it is put to.
+
+    `wording` is what the answer step reads, `ambiguous` what the rewriting left open.
     """
 
     wording: str
@@ -163,22 +152,22 @@ class Question:
 
     @property
     def only(self) -> tuple[str, ...] | None:
-        """The documents that it may look into; None for all."""
+        """The documents to look into; None means all."""
         return self.options.documents
 
     @cached_property
     def text(self) -> str:
-        """The question in one line, as it is searched for; the first of its queries."""
+        """The question on one line; the first of its queries."""
         return " ".join(self.wording.split())
 
     @cached_property
     def parsed(self) -> ParsedQuestion:
-        """The question, taken apart by rules: for the steps that have no model."""
+        """The question as rules take it apart, for steps without a model."""
         return parse_question(self.text)
 
     @property
     def plain(self) -> bool:
-        """Whether it asks one short thing of one named thing."""
+        """Whether it asks one short thing about one named thing."""
         return is_plain(self.parsed)
 
     @cached_property
@@ -188,23 +177,21 @@ class Question:
 
     @property
     def unlinked(self) -> tuple[str, ...]:
-        """Names in the question that no entity of the graph has."""
+        """The names in the question that no entity has."""
         return tuple(self.index.names.unlinked(self.text, self.links))
 
     @property
     def rarity(self) -> Callable[[str], float]:
-        """Inverse document frequency of a term in the collection."""
+        """The inverse document frequency of a term."""
         return self.index.lexicon.idf_of
 
     @cached_property
     def relevance(self) -> Relevance:
-        """The judge of sentences where no model reads them.
-
-        A concept is as rare as the commonest of its words.
+        """What scores sentences where no model reads them; a concept is as rare as the most common
+        of its words.
         """
-        rarity = self.rarity
         weights = {
-            term: min(map(rarity, members(term)), default=rarity(term))
+            term: min(map(self.rarity, members(term)), default=self.rarity(term))
             for term in concept_terms(self.text)
         }
         aliases: dict[str, tuple[str, ...]] = {}
@@ -216,10 +203,11 @@ class Question:
 
 @dataclass(frozen=True)
 class PassageSearch:
-    """The search of one question: the chunks of a generation and pages from outside, of the
-    documents that it may look into. `depth` is how many passages are searched for; an answer is
-    made from `most` tokens of them and from `at_most` passages (None: any number); `widened` is how
-    many of the best come with their neighbours; `embedder` has the question's ledger.
+    """The search of one question in the chunks of a generation and in pages from outside.
+
+    `only` are the documents to look into. `depth` passages are searched for; an answer is written
+    from at most `at_most` passages (None: any number) and `most` tokens of them. The `widened` best
+    passages come with their neighbours. `embedder` has the question's meter.
     """
 
     session: Session
@@ -235,13 +223,12 @@ class PassageSearch:
 
     @property
     def index(self) -> SearchIndex:
-        """The chunks by words, and by the graph."""
         return self.session.index
 
     async def passages(
         self, queries: Sequence[str], k: int, *, graph: bool = True
     ) -> list[Passage]:
-        """The k best passages by words, meaning and, with `graph`, the graph, with what comes from
+        """Return the k best passages by words, meaning and, with `graph`, the graph; add pages from
         outside.
         """
         index = self.index if graph else self.index.without_graph()
@@ -249,31 +236,21 @@ class PassageSearch:
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
 
     def candidates(self, k: int) -> int:
-        """How many passages are searched for where k go on: more where a reranker chooses among
-        them.
-        """
+        """Return how many passages to search for when k are wanted: more if a reranker chooses."""
         return max(k, self.session.runtime.settings.reranker_passages) if self.reranker else k
 
     async def reranked(self, query: str, passages: Sequence[Passage], k: int) -> Reranked:
-        """The k passages most relevant to the query by the reranker; the first k where none is
-        set.
-        """
-        return (
-            await rerank(query, passages, k, self.reranker)
-            if self.reranker
-            else Reranked(list(passages[:k]))
-        )
+        """Return the k passages that the reranker scores best; without one the first k."""
+        if self.reranker is None:
+            return Reranked(list(passages[:k]))
+        return await rerank(query, passages, k, self.reranker)
 
     async def best(self, query: str, passages: Sequence[Passage]) -> Reranked:
-        """As many passages as an answer is made from, the most relevant by the reranker; all where
-        none is set.
-        """
+        """Return the `depth` passages that the reranker scores best; without one all passages."""
         return await self.reranked(query, passages, self.depth if self.reranker else len(passages))
 
     async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
-        """The passages, and in turn with them the parts of pages from outside that have words of
-        the queries.
-        """
+        """Interleave the passages with parts of outside pages that share words with the queries."""
         if self.pages is None:
             return passages
         documents, chunks = await read_pages(self.pages, queries)
@@ -281,85 +258,86 @@ class PassageSearch:
         return interleaved(passages, best_parts(chunks, queries, len(passages) or self.depth))
 
     def cosines(self, text: str) -> Mapping[str, float]:
-        """The chunks nearest to a text; none where the embedder cannot read it."""
+        """Return the chunks nearest to a text; none if the embedder cannot read it."""
         return self.session.dense([text], self.only, self.embedder)[0]
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
-        """The passages as sources for an answer, best first, as many as the user allows and as fit
-        (`most` tokens; None: an answer's).
+        """Return the passages as sources of an answer, best first, within the user's number and
+        `most` tokens (None: those of an answer).
         """
         chunks = self.chunks(passages)[: self.at_most]
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
-        # Packed before they are joined: what joins into one long stretch would take the room of all
-        # others.
+        # Packed before merging: one long merged stretch would take the room of all others.
         sources = map(self._source, {chunk.id: chunk for chunk in chunks}.values())
         return merged(packed(sources, self.most if most is None else most))
 
     def joined(self, sources: Iterable[Source]) -> list[Source]:
-        """Sources of several steps, as many as the user allows an answer and as fit."""
+        """Merge the sources of several steps, within the user's number and the tokens of an
+        answer.
+        """
         return packed(self.bounded(merged(sources)), self.most)
 
     def bounded(self, sources: Iterable[Source]) -> list[Source]:
-        """The sources of as many passages as the user allows an answer."""
+        """Keep the sources within the user's number of passages."""
         return of_passages(sources, self.at_most)
 
     def admits(self, sources: Sequence[Source], further: Source) -> bool:
-        """Whether the user allows an answer this source beside the others."""
+        """Whether the user's number of passages leaves room for a further source."""
         return len(self.bounded([*sources, further])) > len(sources)
 
     def _source(self, chunk: Chunk) -> Source:
-        """A chunk as a source, which names the other documents that hold its text."""
+        """Return a chunk as a source, with the other documents that hold the same text."""
         return replace(source_of(chunk), also=self.index.other_documents(chunk.id, self.only))
 
     def _with_neighbours(self, chunk: Chunk) -> list[Chunk]:
-        """A passage, then those before and after it in its document; a page's has none."""
-        own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
-        place = own.index(chunk) if chunk in own else len(own)
-        return (
-            [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
-            if place < len(own)
-            else [chunk]
-        )
+        """Return a chunk, then those before and after it in its document; a page has none."""
+        own = self._chunks_in(chunk.document)
+        if chunk not in own:
+            return [chunk]
+        place = own.index(chunk)
+        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
 
     def passage(self, name: str, score: float = 0.0) -> Passage:
-        """A chunk by id as a passage."""
+        """Return a chunk by id as a passage."""
         return passage_of(self.chunk(name), score)
 
     def chunk(self, name: str) -> Chunk:
-        """A chunk by id, of the index or of a page."""
+        """Return a chunk by id, of the index or of a page."""
         return self.outside.chunks.get(name) or self.index.chunk(name)
 
     def chunk_at(self, document: str, offset: int) -> Chunk:
-        """The last chunk of a document that begins at or before an offset."""
-        own = list(self.session.chunks_of([document]).get(document, ()))
+        """Return the last chunk of a document that begins at or before an offset."""
+        own = self._chunks_in(document)
         own = own or [chunk for chunk in self.outside.chunks.values() if chunk.document == document]
         return next((chunk for chunk in reversed(own) if chunk.start <= offset), own[0])
 
+    def _chunks_in(self, document: str) -> Sequence[Chunk]:
+        return self.session.chunks_of([document]).get(document, ())
+
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
-        """Documents by id, of the generation or pages."""
-        pages = {
-            name: self.outside.documents[name] for name in names if name in self.outside.documents
-        }
+        """Return documents by id, of the generation or of pages."""
+        pages = self._pages(names)
         return self.session.documents([name for name in names if name not in pages]) | pages
 
     def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
-        """The texts of documents by id, of the generation or pages."""
-        pages = {
-            name: self.outside.documents[name] for name in names if name in self.outside.documents
-        }
+        """Return texts of documents by id, of the generation or of pages."""
+        pages = self._pages(names)
         return {**self.session.texts([name for name in names if name not in pages]), **pages}
 
+    def _pages(self, names: Sequence[str]) -> dict[str, Document]:
+        pages = self.outside.documents
+        return {name: pages[name] for name in names if name in pages}
+
     def chunks(self, passages: Sequence[Passage]) -> list[Chunk]:
-        """The chunks of passages."""
         return [self.chunk(passage.chunk) for passage in passages]
 
 
 @dataclass(frozen=True)
 class Resources:
-    """All that there is to answer a question with; a mode gets of it what its parameters name.
+    """What a mode works with: the question, its search, the graph, the reports and the models.
 
-    `models` have the question's ledger and its effort, `answering` is how answers are finished.
+    `models` have the question's meter and effort; `answering` says how answers are finished.
     """
 
     question: Question
@@ -376,37 +354,32 @@ class Resources:
         return not self.models.is_offline("answer")
 
     def in_mode(self, mode: Mode) -> "Resources":
-        """The same for the question asked in this mode."""
+        """Return the same for the question in this mode."""
         options = replace(self.question.options, mode=mode)
         return replace(self, question=replace(self.question, options=options))
 
     def withdraw_draft(self) -> None:
-        """Tell whoever reads the draft that it does not hold."""
+        """Tell the reader of the draft that it is void."""
         if self.question.options.on_text is not None:
             self.question.options.on_text(Withdrawn())
 
 
 async def resources_for(text: str, options: AskOptions, session: Session) -> Resources:
-    """The question rewritten so that it stands on its own, with what it is answered from.
+    """Rewrite the question so that it needs no conversation, and gather what it is answered from.
 
-    Memory has no part in a question that is restricted, asks of a generation by its number, or
-    reads pages that may be others tomorrow.
+    Memory is closed to a question that is restricted, asks an older generation by its number, or
+    reads pages from outside, which may change.
     """
     check_question(text, options.history)
-    options, runtime, settings = (
-        restricted(options, session),
-        session.runtime,
-        session.runtime.settings,
-    )
-    models = replace(
-        runtime.query_models, meter=options.meter or Meter(), policy=settings.policy(options.effort)
-    )
+    options, runtime = restricted(options, session), session.runtime
+    settings = runtime.settings
+    policy, meter = settings.policy(options.effort), options.meter or Meter()
+    models = replace(runtime.query_models, meter=meter, policy=policy)
     rewriting = await rewrite(text, options.history, Rewrite(models))
     question = Question(
         rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities
     )
-    embedder, policy = runtime.embedder.metered(models.meter), models.policy
-    pages = options.retriever or runtime.retriever
+    embedder, pages = runtime.embedder.metered(meter), options.retriever or runtime.retriever
     search = PassageSearch(
         session,
         options.documents,
@@ -416,9 +389,9 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
         at_most=options.k or policy.passages,
         widened=WIDENED if policy.effort == "high" and options.k is None else 0,
         pages=pages,
-        reranker=runtime.reranker.metered(models.meter) if runtime.reranker else None,
+        reranker=runtime.reranker.metered(meter) if runtime.reranker else None,
     )
-    restricted_or_pinned = options.documents is not None or session.pinned or pages is not None
+    unrestricted = options.documents is None and not session.pinned and pages is None
     memory = QuestionMemory(
         session.memory or runtime.workspace.database.memory,
         session.question_features,
@@ -427,9 +400,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
         settings.tau,
         settings.theta,
         session.number,
-        open=settings.memory != "off"
-        and not restricted_or_pinned
-        and question.parsed.form in RECALLED,
+        open=settings.memory != "off" and unrestricted and question.parsed.form in RECALLED,
     )
     answering = AnswerOptions(
         documents=search.texts,
@@ -444,25 +415,21 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
 
 
 def depth(models: Models, session: Session, most: int) -> int:
-    """How many passages are searched for where an answer reads `most` tokens of them.
-
-    Excerpts are chosen among few: what stands far down speaks of something else.
-    """
+    """Return how many passages to search for to fill `most` tokens of an answer's evidence."""
     if models.is_offline("answer"):
         return EXCERPT_PASSAGES
     return math.ceil(most / max(session.passage_tokens, 1.0))
 
 
-# --- what comes of it -----------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ModeResult:
-    """What a mode brings: passages, best first, and the context made of them. What it does not
-    decide stays as here.
+    """What a mode found: passages, best first, and the context made of them.
 
-    `stated` is the answer where no model writes one. `writer` writes it where a model does. A mode
-    that chooses no structure has no `route`; `reason` says what it did instead.
+    `stated` is the answer where no model writes one, `writer` the step that writes it otherwise. A
+    mode that chooses no structure has no `route`, and says in `reason` what it did instead.
     """
 
     context: AnswerContext
@@ -482,9 +449,7 @@ class ModeResult:
 
 @dataclass(frozen=True)
 class Response:
-    """What a mode brought and what was answered from it; `decision` says why this mode, where
-    `auto` chose it.
-    """
+    """What a mode found and the answer to it; `decision` says why `auto` chose the mode."""
 
     mode: Mode
     result: ModeResult
@@ -494,14 +459,14 @@ class Response:
 
 
 async def written(resources: Resources, result: ModeResult) -> Answered:
-    """The answer to the question from what a mode brought."""
+    """Write the answer from what a mode found."""
     options = resources.answering
     writer = result.writer(resources.models, resources.question.options.on_text, options.language)
     return await answer(resources.question.wording, result.context, writer, options, result.stated)
 
 
 async def answered_alone(resources: Resources, response: Response) -> Response:
-    """The response, or where nothing at all was found and the settings let it, what the model knows
+    """Where nothing was found and the settings allow it, let the model answer from what it knows
     (ERM4).
     """
     context = response.result.context
@@ -514,21 +479,13 @@ async def answered_alone(resources: Resources, response: Response) -> Response:
 
 
 async def part_answer(resources: Resources, part: str) -> PartAnswer:
-    """The answer to a part of the question, searched for by itself; its draft is shown to
-    nobody.
-    """
-    search = resources.search
-    most = resources.models.policy.limits.part
+    """Search for a part of the question and answer it; nobody is shown the draft."""
+    search, most = resources.search, resources.models.policy.limits.part
     wanted = search.at_most or depth(resources.models, search.session, most)
-    passages = (
-        await search.reranked(
-            part, await search.passages([part], search.candidates(wanted)), wanted
-        )
-    ).passages
-    sources = search.sources(passages, most)
-    writer = AnswerStep(resources.models, None, resources.answering.language)
+    found = await search.passages([part], search.candidates(wanted))
+    sources = search.sources((await search.reranked(part, found, wanted)).passages, most)
     answered = await helped(
-        writer,
+        AnswerStep(resources.models, None, resources.answering.language),
         lambda step: answer(part, AnswerContext(sources), step, resources.answering),
         "the best passages of that part of the question are quoted",
     )
@@ -536,8 +493,8 @@ async def part_answer(resources: Resources, part: str) -> PartAnswer:
 
 
 async def answer_of(text: str, resources: Resources, response: Response, started: float) -> Answer:
-    """The answer with its trace; `text` is the question as it was put, `started` when, by the
-    monotonic clock.
+    """Return the answer with its trace; `text` is the question as it was put, `started` a time of
+    the monotonic clock.
     """
     response = await answered_alone(resources, response)
     question, session = resources.question, resources.search.session
@@ -587,17 +544,12 @@ async def answer_of(text: str, resources: Resources, response: Response, started
 def _ambiguities(
     question: Question, session: Session, passages: Sequence[Passage], citations: Sequence[Citation]
 ) -> tuple[Ambiguity, ...]:
-    """What the question leaves open, and how it was read; the store is asked only where a name
-    means several things.
-    """
-    index, ambiguous = question.index, question.ambiguous
-    meant = shared_names(question.links, index.entities)
-    if not meant:
-        return ambiguities(ambiguous, {}, {}, {})
+    """Say what the question leaves open, and how it was read by what was found and cited."""
+    meant = shared_names(question.links, question.index.entities)
     places = session.generation.graph.occurrences(
-        "entity", [e.id for same in meant.values() for e in same]
+        "entity", [entity.id for same in meant.values() for entity in same]
     )
-    chunks = by_key((place.item, index.chunk(place.chunk)) for place in places)
+    chunks = by_key((place.item, question.index.chunk(place.chunk)) for place in places)
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
-    return ambiguities(ambiguous, meant, chunks, weights)
+    return ambiguities(question.ambiguous, meant, chunks, weights)

@@ -1,7 +1,6 @@
-"""Runners: where the batches of an index run are done, in this process or by the workers of a Dask
-cluster.
+"""Runners: the batches of an index run are done in this process or by workers of a Dask cluster.
 
-The same records come back from both: ids are content hashes, and batches are independent.
+Both return the same records: ids are content hashes, and batches are independent.
 """
 
 import os
@@ -31,13 +30,13 @@ from tasks.extract import Extracts, extract
 from tasks.retrying import PATIENT
 from tasks.step import step
 
-RETRIES = 2  # how often a job is begun again after the worker that had it has died
-PATIENCE = 30  # seconds for a cluster to answer, and for a task that no worker can do
-Weights = Mapping[tuple[str, str], float]  # of triples, by document and line
+RETRIES = 2  # of a job whose worker has died
+PATIENCE = 30  # seconds to wait for a cluster, and for a worker
+Weights = Mapping[tuple[str, str], float]  # of triples by document and line
 
 
 class RunnerFailed(TrellisError):
-    """The workers did not do a job: they died, cannot be reached, or are gone."""
+    """The workers of a cluster did not finish a job."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(
@@ -47,30 +46,28 @@ class RunnerFailed(TrellisError):
         )
 
 
-# --- in the run's process ---
+# --- in the process of the run ---
 
 
 class Runner:
-    """Does the batches of a run in its own process."""
+    """Does the batches in the process of the run."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def at_once(self, local: int) -> int:
-        """How many batches to begin before the first is done: here `local`."""
+        """Return how many batches to work on at once: `local`, if this process does them."""
         return local
 
     async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
-        """Extract a batch, as `tasks.extract.extract`."""
         return await extract(chunks, self._runtime.extract, weights)
 
     async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
-        """Embed a batch, as `tasks.embed.embed`."""
         return await embed(texts, self._runtime.embedder)
 
 
 class DaskRunner(Runner):
-    """Has the workers of a cluster do the batches; what they cost is entered in the run's meter."""
+    """Has workers of a cluster do the batches, and enters their costs in the meter of the run."""
 
     def __init__(self, runtime: Runtime, client: Any, workers: Sequence[str]) -> None:
         super().__init__(runtime)
@@ -81,8 +78,7 @@ class DaskRunner(Runner):
         self._place = Place.of(runtime.settings)
 
     def at_once(self, local: int) -> int:
-        """Twice as many as there are workers: none waits for its next batch."""
-        return 2 * self._workers
+        return 2 * self._workers  # no worker waits for its next batch
 
     async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
         documents = {chunk.document for chunk in chunks if chunk.kind == "triples"}
@@ -96,7 +92,7 @@ class DaskRunner(Runner):
         return dict((await _embed_elsewhere(self, job)).vectors)
 
     async def do(self, job: "Job") -> "Outcome":
-        """Have a worker do a job. Raises its errors, and RunnerFailed."""
+        """Have a worker do a job. Raises the errors of the job, and RunnerFailed."""
         from distributed import CancelledError, KilledWorker  # an extra
         from distributed.comm import CommClosedError
         from distributed.scheduler import NoValidWorkerError
@@ -109,7 +105,7 @@ class DaskRunner(Runner):
         except (NoValidWorkerError, CancelledError, CommClosedError) as error:
             raise RunnerFailed(f"it is gone, or has no worker left ({error})") from error
         finally:
-            future.release()  # a job that nobody waits for is not begun
+            future.release()  # otherwise a job that nobody waits for might still begin
         for name, model, spent in outcome.usage:
             self._runtime.models.meter.record(name, model, spent)
         if outcome.error is not None:
@@ -119,10 +115,9 @@ class DaskRunner(Runner):
 
 @asynccontextmanager
 async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
-    """Give the runner that the settings name, for the length of the block.
+    """Give the runner of the settings; a cluster that it starts ends with the block.
 
-    A cluster that it starts ends with the block; one that it joins stays. Raises RunnerFailed,
-    SettingsError, UsageError.
+    Raises RunnerFailed, SettingsError, UsageError.
     """
     settings = runtime.settings
     if settings.runner == "local":
@@ -144,18 +139,14 @@ async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
     async with AsyncExitStack() as held:
         try:
             with dask.config.set(patience):
-                cluster = (
-                    LocalCluster(
+                address: Any = settings.runner_address
+                if address is None:
+                    cluster = LocalCluster(
                         n_workers=count,
                         threads_per_worker=1,
                         dashboard_address=None,
                         asynchronous=True,
                     )
-                    if settings.runner_address is None
-                    else None
-                )
-                address: Any = settings.runner_address
-                if cluster is not None:
                     address = await held.enter_async_context(cluster)
                 client = Client(address, timeout=PATIENCE, asynchronous=True, set_as_default=False)
                 await held.enter_async_context(client)
@@ -180,10 +171,10 @@ async def _embed_elsewhere(runner: DaskRunner, job: "Job") -> "Outcome":
 
 
 def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
-    """Say what each worker may do, so that all together keep the limits.
+    """Return the settings of one worker, with its share of the limits.
 
-    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of
-    which they are counted together.
+    Calls in flight are divided by the workers; calls and tokens a minute by the machines, each of
+    which counts those of its workers together.
     """
     share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
     for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
@@ -196,7 +187,7 @@ def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """The run's machine, and on it the file of its caches and the folder of its limits."""
+    """The machine of a run, and there the file of its caches and the folder of its limits."""
 
     machine: str
     caches: Path
@@ -204,14 +195,14 @@ class Place:
 
     @classmethod
     def of(cls, settings: Settings) -> "Place":
-        """Give the place of a run with these settings."""
+        """Return the place of a run with these settings."""
         folder = (settings.cache_dir or settings.workspace).absolute()
         name = "caches.sqlite" if settings.cache_dir else "side.sqlite"
         return cls(socket.gethostname(), folder / name, folder)
 
     def here(self) -> "Place":
-        """Give the same on the run's machine; elsewhere a folder of the worker's own, for SQLite
-        is not for network drives.
+        """Return the place for this machine: elsewhere than on the run's own a folder of the
+        worker's, since SQLite does not work on network drives.
         """
         if socket.gethostname() == self.machine:
             return self
@@ -224,7 +215,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Job:
-    """One batch: chunks to extract with the weights of their triples, or texts to embed by hash."""
+    """A batch: chunks to extract with the weights of their triples, or texts to embed by hash."""
 
     settings: Settings
     place: Place
@@ -235,7 +226,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job gave, or the error that ended it, and what its calls cost by step and model."""
+    """The result of a job or the error that ended it, and the cost of its calls."""
 
     extracts: Extracts | None = None
     vectors: Mapping[str, Floats] = field(default_factory=dict)
@@ -244,7 +235,7 @@ class Outcome:
 
 
 def run_job(job: Job) -> Outcome:
-    """Do a job in the process of a worker."""
+    """Do a job in a worker."""
     return run_sync(_do(job))
 
 
@@ -270,13 +261,13 @@ _LAST: list[tuple[Settings, Place, tuple[Models, Embedder]]] = []
 
 
 def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
-    """Give the models and the embedder of the run that this process works for, opened once."""
+    """Return the models and the embedder of a run; the worker keeps those of the last run open."""
     with _LOCK:
         if not _LAST or _LAST[0][:2] != (settings, place):
             settings.keep_secrets()
-            local_place = place.here()
-            caches = WorkspaceDatabase(local_place.caches)
-            models = open_models(settings, caches, local_place.limits)
+            own = place.here()
+            caches = WorkspaceDatabase(own.caches)
+            models = open_models(settings, caches, own.limits)
             embedder = open_embedding(settings, caches.embeddings)
             _LAST[:] = [(settings, place, (models, embedder))]
         return _LAST[0][2]

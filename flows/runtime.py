@@ -1,6 +1,4 @@
-"""The runtime of a flow: the workspace, the models and the embedder that the settings name, opened
-once.
-"""
+"""The runtime of a flow: the opened workspace, models and embedder of the settings."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -13,7 +11,7 @@ from pathlib import Path
 import httpx
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
 
-from flows.settings import Settings
+from flows.settings import Settings, secret_value
 from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
@@ -41,7 +39,7 @@ from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
 from tasks.retrieve.pages import FolderRetriever, Retriever
 
-# Reports that a step has done so many of so many items.
+# Reports a step, how many items are done, and how many there are.
 Progress = Callable[[str, int, int], None]
 
 
@@ -50,12 +48,12 @@ def silent(step: str, done: int, total: int) -> None:
 
 
 def unheard(message: str) -> None:
-    """Tell nobody."""
+    """Show the message to nobody."""
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """All that a run needs to do its work; `tell` gets what people want to read before its end."""
+    """All that a run works with; `tell` shows a message to the user before the run ends."""
 
     settings: Settings
     workspace: Workspace
@@ -66,18 +64,12 @@ class Runtime:
 
     @cached_property
     def retriever(self) -> Retriever | None:
-        """What brings pages from outside the index to every question, where the settings name a
-        folder of them.
-        """
-        if self.settings.pages is None:
-            return None
-        return FolderRetriever(self.settings.pages)
+        """What finds pages outside the index for every question."""
+        return None if self.settings.pages is None else FolderRetriever(self.settings.pages)
 
     @cached_property
     def grounding_scorer(self) -> Scorer:
-        """What judges whether evidence supports a sentence: words and figures, or the model that
-        the settings name.
-        """
+        """What judges whether evidence supports a sentence: words and figures, or a model."""
         if not self.settings.grounding:
             return word_coverage
         return CrossEncoderScorer(
@@ -86,34 +78,31 @@ class Runtime:
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """What ranks the passages of a question again, where the settings name a model."""
+        """The reranker of the settings, if any."""
         settings = self.settings
         if not settings.reranker:
             return None
-        key = settings.reranker_api_key.get_secret_value() if settings.reranker_api_key else None
         return open_reranker(
             settings.reranker,
             settings.reranker_base_url,
-            key,
+            secret_value(settings.reranker_api_key),
             backend=settings.model_backend,
             allow_download=True,
         )
 
     @cached_property
     def query_models(self) -> Models:
-        """The models as questions ask them: from the cache of answers, if the settings allow
-        that.
-        """
+        """The models that questions ask, with the cache of answers if the settings allow it."""
         return self.models if self.settings.answer_cache else self.models.without_cache()
 
     @cached_property
     def authors(self) -> dict[str, str]:
-        """Who makes what an index run makes, by step: see `Step.author`."""
+        """The author of each step of an index run: see `Step.author`."""
         return {name: maker.author for name, maker in self.makers.items()}
 
     @cached_property
     def makers(self) -> dict[str, Step]:
-        """The steps of an index run, by name."""
+        """The steps of an index run by name."""
         return {
             "extract": self.extract,
             "resolve": Resolve(self.models),
@@ -124,37 +113,33 @@ class Runtime:
 
     @property
     def extract(self) -> Extract:
-        """What reads passages."""
         settings = self.settings
         return extractor(self.models, settings.gleanings, settings.tailoring, settings.claims)
 
     @property
     def summarize(self) -> Summarize:
-        """What describes entities."""
         return Summarize(self.models, self.settings.tailoring, self.sparing)
 
     @property
     def relate(self) -> DescribeRelations:
-        """What describes relations."""
         return DescribeRelations(self.models, self.settings.tailoring, self.sparing)
 
     @property
     def report(self) -> WriteReports:
-        """What reports on communities."""
         return WriteReports(self.models, self.settings.tailoring, self.sparing)
 
     @property
     def sparing(self) -> bool:
-        """Whether calls are spared where that was shown to be harmless."""
+        """Whether calls are left out that were shown to make no difference."""
         return self.settings.effort != "high"
 
     def counted_as(self, authors: Mapping[str, str]) -> "Runtime":
-        """The same, whose work counts as that of these authors, by step."""
+        """Return the runtime whose work counts as that of these authors, by step."""
         return replace(self, models=replace(self.models, authors=authors)) if authors else self
 
     @property
     def fingerprint(self) -> str:
-        """Changes when a setting or prompt changes that the stored index depends on."""
+        """A hash of all settings and prompts that the stored index depends on."""
         settings, limits = self.settings, self.settings.policy().limits
         parts = (
             READER_VERSION,
@@ -178,10 +163,10 @@ def open_runtime(
     reading: bool = False,
     tell: Callable[[str], None] = unheard,
 ) -> Runtime:
-    """Open what the settings name; nothing is created or loaded before it is used.
+    """Open what the settings name; nothing is created or loaded before its first use.
 
-    `reading`: who asks or looks goes on without memory and caches where they are damaged or their
-    disk refuses.
+    With `reading` the work goes on without memory and caches if their files are damaged or cannot
+    be written.
     """
     settings.keep_secrets()
     store = open_vector_store(settings.vector_store, settings.workspace, _chroma_server(settings))
@@ -195,15 +180,12 @@ def open_runtime(
 def open_models(
     settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False
 ) -> Models:
-    """The models that the settings name; what their servers take a minute is counted in the folder
-    `limits`.
-    """
-    limiter = shared_budgets(settings, limits, reading)
+    """Return the models of the settings; calls a minute are counted in the folder `limits`."""
     return Models(
         settings.model_choices(),
         calls=settings.call_settings(),
         cache=caches.model_answers,
-        rate_limiter_of=limiter,
+        rate_limiter_of=shared_budgets(settings, limits, reading),
         gate=prefect_gate(settings.prefect_limit),
         instructions=settings.instructions,
         programs=settings.compiled,
@@ -212,11 +194,10 @@ def open_models(
 
 
 def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
-    """What takes a slot of Prefect's global concurrency limit `name`, and waits for one; None
-    without a name.
+    """Return a function that waits for a slot of Prefect's global concurrency limit `name`.
 
-    It raises ModelMisconfigured where Prefect's server has no such limit with slot decay,
-    ModelUnavailable where it cannot be asked.
+    It raises ModelMisconfigured if Prefect's server has no such limit with slot decay, and
+    ModelUnavailable if the server cannot be asked.
     """
     if not name:
         return None
@@ -242,10 +223,9 @@ def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
 
 
 def _chroma_server(settings: Settings) -> ServerAddress | None:
-    """Where the vectors' server is; None where none is set."""
     if settings.chroma_url is None:
         return None
-    token = settings.chroma_api_key.get_secret_value() if settings.chroma_api_key else None
+    token = secret_value(settings.chroma_api_key)
     return ServerAddress(
         settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token
     )
@@ -254,19 +234,14 @@ def _chroma_server(settings: Settings) -> ServerAddress | None:
 def open_caches(
     settings: Settings, workspace: Workspace, reading: bool = False
 ) -> WorkspaceDatabase:
-    """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of
-    their own.
-    """
-    folder = settings.cache_dir
-    return (
-        WorkspaceDatabase(folder / "caches.sqlite", reading=reading)
-        if folder
-        else workspace.database
-    )
+    """Return the database of models' answers and vectors: `cache_dir`, or the workspace's own."""
+    if settings.cache_dir is None:
+        return workspace.database
+    return WorkspaceDatabase(settings.cache_dir / "caches.sqlite", reading=reading)
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
-    """The embedder that the settings name; without a cache each text is embedded anew."""
+    """Return the embedder of the settings; without a cache it embeds every text again."""
     return open_embedder(
         settings.embedding,
         settings.embedding_base_url,
@@ -283,7 +258,7 @@ def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
 
 
 def usage_of(meter: Meter, seconds: float) -> Usage:
-    """The ledger as a record; a cost that is unknown for one model is unknown in sum."""
+    """Return the meter's totals; the cost is unknown if that of one model is unknown."""
     total, steps = Spent(), dict[str, Spent]()
     for step, _, spent in meter.rows():
         total.add(spent)
@@ -293,7 +268,7 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
 
 
 def usage_rows(meter: Meter) -> list[UsageRow]:
-    """The ledger as storage keeps it."""
+    """Return the meter's rows as storage keeps them."""
     return [
         UsageRow(step=step, model=model, **dict(_step_usage(spent)))
         for step, model, spent in meter.rows()
@@ -307,7 +282,7 @@ def _step_usage(spent: Spent) -> StepUsage:
 def shared_budgets(
     settings: Settings, folder: Path, reading: bool = False
 ) -> Callable[[str], RateLimiter] | None:
-    """The budget of a server by its address, kept in `folder`; None where there is no limit."""
+    """Return the limiter of a server by its address, kept in `folder`; None without a limit."""
     rpm, tpm = settings.rpm, settings.tpm
     if rpm is None and tpm is None:
         return None
@@ -315,9 +290,7 @@ def shared_budgets(
     return lambda server: CallBudget(database, server, rpm, tpm)
 
 
-# The roles of an index run.
 INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report")
-# Those of a question.
 ASKING: tuple[Role, ...] = (
     "rewrite",
     "classify",
@@ -330,25 +303,25 @@ ASKING: tuple[Role, ...] = (
 
 
 def check_prices(runtime: Runtime, roles: Sequence[Role], instead: str) -> None:
-    """Raises UsageError where nobody has told the price of a model of these roles, or of the
-    embedding's; `instead` is what limits tokens.
+    """Refuse models without a known price; `instead` names the option for tokens.
+
+    Raises UsageError, which names the models of these roles and the embedding model.
     """
     unpriced, embedder = runtime.models.unpriced(roles), runtime.embedder
     if isinstance(embedder, ApiEmbedder) and embedder.unpriced:
         unpriced.append(embedder.name)
     if unpriced:
         raise UsageError(
-            "A budget in US dollars cannot be kept: nobody has told the price of "
-            f"{', '.join(unpriced)}.",
+            f"A budget in US dollars cannot be kept: no price is known of {', '.join(unpriced)}.",
             f"Give a budget in tokens ({instead}), or use models with a list price.",
         )
 
 
 def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXING) -> Runtime:
-    """The runtime with so much to spend by these roles, embedding included.
+    """Return the runtime with a budget for these roles and for embedding.
 
-    Raises UsageError for dollars where the price of a model is unknown, and where calls are made by
-    other processes.
+    Raises UsageError for dollars if a price is unknown, and for a runner that calls models in other
+    processes.
     """
     if budget.tokens is None and budget.usd is None:
         return runtime
@@ -360,8 +333,7 @@ def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXI
         )
     if budget.usd is not None:
         check_prices(runtime, roles, "--budget-tokens")
-    embedder = runtime.embedder
-    spend_budget = SpendBudget(budget.tokens, budget.usd)
+    embedder, spend_budget = runtime.embedder, SpendBudget(budget.tokens, budget.usd)
     if isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(spend_budget)
     return replace(runtime, models=runtime.models.within(spend_budget), embedder=embedder)

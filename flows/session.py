@@ -1,6 +1,4 @@
-"""Sessions: a generation open for reading with its search index in memory, shared by the questions
-of a process.
-"""
+"""Sessions: an open generation with its search index in memory, shared by many questions."""
 
 import asyncio
 import atexit
@@ -13,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from flows.runtime import Runtime, open_runtime
@@ -41,20 +38,18 @@ from tasks.traverse.plan import TraversalGraph
 
 DocumentT = TypeVar("DocumentT", bound=DocumentText)
 
-DENSE_DEPTH = 50
-MOST_KEPT = 4_000_000  # characters of documents
-SAMPLE = 200  # chunks
+DENSE_DEPTH = 50  # nearest chunks by vector
+MOST_KEPT = 4_000_000  # characters of documents in memory
+SAMPLE = 200  # chunks from which titles and lengths are taken
 
 
 @dataclass
 class Session(AbstractContextManager["Session"]):
-    """A generation and what was loaded from it. Any number of questions may use one session, one
-    after another or at once.
+    """An open generation and what was loaded from it; any number of questions may use it at once.
 
-    Use it as a context manager, or call `close`. It stays on its generation however many newer ones
-    are published. `pinned`: it was asked for by its number; then memory, which other generations
-    fill, has no part in it. `memory` is what its questions remember and look into, None for the
-    workspace's.
+    Use it as a context manager, or call `close`. It keeps its generation when newer ones are
+    published. A `pinned` session was opened by the number of its generation, and uses no memory,
+    which other generations have filled. `memory` replaces the memory of the workspace.
     """
 
     runtime: Runtime
@@ -70,16 +65,19 @@ class Session(AbstractContextManager["Session"]):
 
     @cached_property
     def index(self) -> SearchIndex:
-        """The lexical index, the entity graph and the chunks, in memory."""
-        stored, graph = self.generation, self.generation.graph
-        chunks, postings = stored.documents.chunks(), stored.documents.postings()
+        """The chunks, their words and the entity graph, in memory."""
+        documents, graph = self.generation.documents, self.generation.graph
         return SearchIndex(
-            chunks, postings, graph.entity_chunk_pairs(), graph.entities(), graph.aliases()
+            documents.chunks(),
+            documents.postings(),
+            graph.entity_chunk_pairs(),
+            graph.entities(),
+            graph.aliases(),
         )
 
     @cached_property
     def spellings(self) -> Spellings:
-        """The names of the graph, for reading texts."""
+        """The names of the graph, to recognise in texts."""
         return Spellings(column_of(self.index.entities, "id"), self.index.names)
 
     @cached_property
@@ -89,12 +87,10 @@ class Session(AbstractContextManager["Session"]):
 
     @cached_property
     def graph(self) -> "GraphReader":
-        """The entities and relations, as modes search and walk them."""
         return GraphReader(self)
 
     @cached_property
     def reports(self) -> "ReportReader":
-        """The community reports."""
         return ReportReader(self)
 
     @cached_property
@@ -103,7 +99,7 @@ class Session(AbstractContextManager["Session"]):
 
     @cached_property
     def passage_tokens(self) -> float:
-        """The mean tokens of a passage, roughly."""
+        """The rough mean of the tokens of a passage."""
         sample = self.index.chunks[:SAMPLE]
         return sum(rough_tokens(chunk.text) for chunk in sample) / max(len(sample), 1)
 
@@ -123,11 +119,11 @@ class Session(AbstractContextManager["Session"]):
         }
 
     def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:
-        """The chunks of documents, in their order."""
+        """Return the chunks of each document in order."""
         return {name: self._chunks[name] for name in documents if name in self._chunks}
 
     def switched(self, parts: SearchParts) -> "Session":
-        """The same session, searched with some parts left out; close the first one only."""
+        """Return a copy whose search leaves some parts out; close only the original."""
         other = copy.copy(self)
         other.index = self.index.switched(parts)
         return other
@@ -138,46 +134,30 @@ class Session(AbstractContextManager["Session"]):
         documents: Sequence[str] | None = None,
         embedder: Embedder | None = None,
     ) -> list[Mapping[str, float]]:
-        """For each query the nearest chunks with their cosines; empty where the embedder cannot
-        read the query.
-
-        `embedder` is the runtime's own with another ledger.
+        """Return the nearest chunks of each query with their cosines; none for a query that the
+        embedder cannot read. `embedder` is the runtime's with another meter.
         """
         embedder = embedder or self.runtime.embedder
         readable = [query for query in queries if embedder.reads(query)]
         if not readable or self._vector_model != embedder.name:
             return [{} for _ in queries]
         vectors = dict(zip(readable, embedder.embed(readable, query=True), strict=True))
+        search = self.generation.vectors.search
         return [
-            (
-                dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents))
-                if query in vectors
-                else {}
-            )
+            dict(search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
             for query in queries
         ]
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
-        """Documents by id."""
+        """Return documents by id."""
         return _read(names, self._documents, self.generation.documents.documents)
 
     def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
-        """The texts of documents by id, without their parts. Where all may be kept, the first
-        question reads all.
-        """
-        read = self.generation.documents.texts
-        if (
-            names
-            and not self._texts
-            and sum(len(chunk.text) for chunk in self.index.chunks) <= MOST_KEPT
-        ):
-            self._texts |= {document.id: document for document in read()}
-        return _read(names, self._texts, read)
+        """Return the texts of documents by id, without their parts."""
+        return _read(names, self._texts, self.generation.documents.texts)
 
     def warm(self) -> None:
-        """Load all that questions may need, so that the opening is slow and no question after
-        it.
-        """
+        """Load all that a question may need."""
         _ = self.index, self.graph.traversal
         self.index.link("a name that nothing bears")
         if any(chunk.language == "zh" for chunk in self.index.chunks):
@@ -186,24 +166,17 @@ class Session(AbstractContextManager["Session"]):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the workspace has another current generation by now."""
+        """Whether the workspace now has another current generation."""
         return self.runtime.workspace.changed(self.generation)
 
     def close(self) -> None:
-        """Give the generation back."""
+        """Release the generation."""
         self.generation.close()
-        for reader in (
-            "graph",
-            "reports",
-        ):  # which know the session: what it opened would stay until somebody looks
+        # The readers refer to the session: without this the garbage collector frees both late.
+        for reader in ("graph", "reports"):
             vars(self).pop(reader, None)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -212,7 +185,7 @@ def _read(
     known: dict[str, DocumentT],
     read: Callable[[list[str]], Sequence[DocumentT]],
 ) -> dict[str, DocumentT]:
-    """Documents by id, of those `known` or newly read; the last ones read are kept there."""
+    """Return documents by id, `known` or newly read; `known` keeps those that were read last."""
     wanted = {name: known[name] for name in names if name in known}
     if missing := sorted(set(names) - wanted.keys()):
         new = {document.id: document for document in read(missing)}
@@ -225,7 +198,7 @@ def _read(
 
 
 class GraphReader:
-    """The graph of a session's generation; each form of it is loaded when it is first asked for."""
+    """The graph of a session's generation; each form of it is loaded at its first use."""
 
     def __init__(self, session: Session) -> None:
         self.index = session.index
@@ -234,22 +207,22 @@ class GraphReader:
 
     @cached_property
     def facts(self) -> GraphFacts:
-        """The relations with the places that state them."""
+        """The relations with the passages that state them."""
         return GraphFacts(
             self.index.by_id, self._stored.relations(), self._stored.occurrences("relation")
         )
 
     @cached_property
     def traversal(self) -> TraversalGraph:
-        """The relations as a graph that plans are run on."""
-        answers = self._session.generation.traversal
+        """The relations as a graph on which plans run."""
+        session, vocabulary = self._session, Vocabulary(self.facts.predicates)
         return TraversalGraph(
-            self.facts, Vocabulary(self.facts.predicates), self._session.spellings, answers
+            self.facts, vocabulary, session.spellings, session.generation.traversal
         )
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:
-        """The entities that only triples name: no text says anything of them."""
+        """The entities that only triples name, and no text."""
         triples = {chunk.id for chunk in self.index.chunks if chunk.kind == "triples"}
         if not triples:
             return frozenset()
@@ -263,7 +236,7 @@ class GraphReader:
 
     @cached_property
     def levels(self) -> DualLevelIndex:
-        """The graph as the modes of two levels search it."""
+        """The graph as the two-level modes search it."""
         relations = [relation for relation in self.facts.relations.values() if relation.keys]
         texts = {relation.id: text_hash(keyed_text(relation)) for relation in relations}
         model = self._session.runtime.embedder.name
@@ -272,12 +245,11 @@ class GraphReader:
         return DualLevelIndex(self.index, self.facts, vectors)
 
     def claims(self, entities: Sequence[str]) -> list[Claim]:
-        """The claims about entities."""
         return self._stored.claims(entities)
 
 
 class ReportReader:
-    """The community reports of a session's generation, and what they rest on."""
+    """The community reports of a session's generation, and their evidence."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -286,34 +258,32 @@ class ReportReader:
 
     @cached_property
     def tree(self) -> ReportTree:
-        """The reports as a tree; none of them is read yet."""
+        """The reports as a tree, which reads each at its first use."""
         return tree_of(self._stored.with_reports(), self._stored.ratings(), self.read)
 
     def read(self, communities: Sequence[str]) -> list[Report]:
-        """The reports of these communities, in order; what was read once is kept."""
+        """Return the reports of these communities in order, and keep them in memory."""
         if missing := [name for name in communities if name not in self._read]:
             self._read |= {report.community: report for report in self._stored.reports(of=missing)}
         return [self._read[name] for name in communities if name in self._read]
 
     @cached_property
     def chunks(self) -> CommunityChunkIndex:
-        """Which chunks the community of each report stands in."""
+        """The chunks that name members of each community."""
         return CommunityChunkIndex(self.tree.members, self._session.index)
 
     @cached_property
     def sizes(self) -> ReportSizes:
-        """How much there is to read in reports; loads none of them."""
+        """The lengths of the reports, of which none is loaded."""
         return self._stored.report_sizes()
 
     def around(self, entities: Sequence[str]) -> list[Report]:
-        """The reports of the communities that hold any of these entities, the narrowest first."""
+        """Return the reports of the communities of these entities, the narrowest first."""
         reports = self.read([community.id for community in self._stored.around(entities)])
         return sorted(reports, key=lambda report: (-report.level, report.community))
 
     def library(self, reports: Sequence[Report], only: Sequence[str] | None) -> CitedDocuments:
-        """The documents that reports rest on, of these alone where they are given, with their
-        chunks in order.
-        """
+        """Return the documents that reports cite, restricted to `only`, with their chunks."""
         names = {finding.document for report in reports for finding in report.findings}
         documents = {name for name in names if only is None or name in only}
         return CitedDocuments(
@@ -322,15 +292,13 @@ class ReportReader:
 
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:
-    """Open the current generation, or the one asked for. Raises NoGeneration or
-    UnknownGeneration.
-    """
+    """Open the current generation or the given one. Raises NoGeneration, UnknownGeneration."""
     return Session(runtime, runtime.workspace.read(generation), pinned=generation is not None)
 
 
 @dataclass
 class Held:
-    """An open session, how many use it now, and whether it closes when nobody does."""
+    """An open session, the number of its users, and whether it closes after the last of them."""
 
     settings: Settings
     session: Session
@@ -339,11 +307,10 @@ class Held:
 
 
 class Sessions:
-    """One session for each workspace, opened at its first question; safe to use from many threads
-    and event loops.
+    """One session for each workspace, for any number of threads and event loops.
 
-    A question that started on a generation ends on it: a session that a newer one has replaced is
-    closed when its last question is done.
+    A question ends on the generation on which it began: a replaced session closes after its last
+    question.
     """
 
     def __init__(self) -> None:
@@ -355,10 +322,10 @@ class Sessions:
     def hold(
         self, workspace: str | Path | None = None, as_of: int | None = None
     ) -> Iterator[Session]:
-        """Give the session of a workspace (None: the one that the settings name) for the block.
+        """Give the session of a workspace (None: that of the settings) on its current generation.
 
-        It is on the current generation and has the settings in force; on number `as_of` it is
-        opened for the block alone. Raises NoGeneration, UnknownGeneration, or SettingsError.
+        With `as_of` another session opens that generation for this block alone. Raises
+        NoGeneration, UnknownGeneration, SettingsError.
         """
         held = self._take(load_settings({"workspace": workspace}), as_of)
         try:
@@ -370,7 +337,7 @@ class Sessions:
     async def use(
         self, workspace: str | Path | None = None, as_of: int | None = None
     ) -> AsyncIterator[Session]:
-        """Do the same in an event loop, whose other questions go on while files are read."""
+        """Do the same without blocking the event loop."""
         settings = load_settings({"workspace": workspace})
         held = await asyncio.to_thread(self._take, settings, as_of)
         try:
@@ -379,7 +346,7 @@ class Sessions:
             self._give_back(held)
 
     def close(self) -> None:
-        """Close what nobody uses, and the rest as soon as nobody does."""
+        """Close each session, after the last question that uses it."""
         with self._lock:
             for place in list(self._held):
                 self._replace(place)
@@ -390,18 +357,16 @@ class Sessions:
         place = settings.workspace.absolute()
         with self._lock:
             opening = self._opening[place]
-        with opening:  # one opens it, the others wait for that
+        with opening:  # one thread opens it, the others wait
             held = self._held.get(place)
-            same = held if held is not None and held.settings == settings else None
-            if same is None or same.session.is_outdated:
-                runtime = same.session.runtime if same else None
+            same = held is not None and held.settings == settings
+            if held is None or not same or held.session.is_outdated:
+                runtime = held.session.runtime if held and same else None
                 held = Held(settings, _opened(settings, runtime=runtime))
-                atexit.register(self.close)  # more than once does no harm
+                atexit.register(self.close)  # registering it again does no harm
                 with self._lock:
                     self._replace(place)
                     self._held[place] = held
-            else:
-                held = same
             with self._lock:
                 held.users += 1
             return held
@@ -422,7 +387,7 @@ class Sessions:
 def _opened(
     settings: Settings, as_of: int | None = None, runtime: Runtime | None = None
 ) -> Session:
-    """Open a session with everything loaded; it is given back at once where that fails."""
+    """Open a session and load everything; close it again if that fails."""
     session = open_session(runtime or open_runtime(settings, reading=True), as_of)
     try:
         session.warm()
@@ -432,5 +397,5 @@ def _opened(
     return session
 
 
-# One for the process: sessions are opened at the first question, and closed at its end.
+# Those of this process, closed at its end.
 SESSIONS = Sessions()

@@ -1,7 +1,7 @@
 """The settings in force: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default.
 
-They are read here and nowhere else. A key that stands in its provider's own variable
-(`OPENAI_API_KEY`) is looked up in `prompts/engine/providers.py`.
+Only this file reads them; `prompts/engine/providers.py` reads the keys in providers' own variables
+(`OPENAI_API_KEY`).
 """
 
 import difflib
@@ -9,12 +9,12 @@ import os
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -51,13 +51,13 @@ from storage.files import text_of_file
 PREFIX = "TRELLIS_"
 CONFIG = f"{PREFIX}CONFIG"
 DEFAULT_CONFIG = "trellis.toml"
-# In the workspace: what was found out about its documents, and compiled steps.
+# Both in the workspace.
 TAILORING_FILE = "tailoring.toml"
 PROGRAMS_FOLDER = "programs"
 HIDDEN = "(hidden)"
-# Of a tailoring, what a variable can hold.
+# The fields of a tailoring that have variables.
 TAILORING_VARIABLES = ("persona", "language", "entity_types")
-# The tables of a settings file, by the key under which each stands.
+# The tables of a settings file by their keys.
 TABLES: dict[str, type[BaseModel]] = {
     "roles": RoleSettings,
     "service": ServiceSettings,
@@ -70,7 +70,7 @@ TABLES: dict[str, type[BaseModel]] = {
 
 
 class Settings(AllAreas, BaseSettings):
-    """All settings, checked. Keys in `trellis.toml` have the same names."""
+    """All settings, validated. Keys in `trellis.toml` have the same names."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -79,14 +79,14 @@ class Settings(AllAreas, BaseSettings):
         env_ignore_empty=True,
         env_nested_delimiter="_",  # TRELLIS_SERVICE_RPM: `rpm` of `service`
         env_nested_max_split=1,
-        enable_decoding=False,  # several values stand apart by semicolons, not as JSON
+        enable_decoding=False,  # a variable separates several values by semicolons, not as JSON
         use_attribute_docstrings=True,
     )
 
     service: ServiceSettings = Field(default_factory=ServiceSettings)
     """What `trellis serve` serves and to whom ([service](service.md))."""
 
-    # What the folder of programs holds, so that workers on other machines have it.
+    # The content of the folder of programs, for workers on other machines.
     _compiled: tuple[dict[str, Any], ...] = PrivateAttr(default=())
 
     @classmethod
@@ -98,7 +98,7 @@ class Settings(AllAreas, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Name the sources, the strongest first."""
+        """Return the sources, the strongest first."""
         return (
             init_settings,
             env_settings,
@@ -108,18 +108,15 @@ class Settings(AllAreas, BaseSettings):
         )
 
     def model_post_init(self, context: Any, /) -> None:
-        """Read the compiled steps: of the folder that is set, or else of the workspace's own."""
+        """Read the compiled steps of the folder `programs`, by default that of the workspace."""
         own = self.workspace / PROGRAMS_FOLDER
         if self.programs is not None or own.is_dir():
             self._compiled = read_programs(self.programs or own)
 
     @model_validator(mode="after")
     def _examples_fit(self) -> Self:
-        if not self.tailoring.examples:
-            return self
         tokens = sum(example.tokens() for example in self.tailoring.examples)
-        most = self.policy().limits.examples
-        if tokens > most:
+        if tokens and tokens > (most := self.policy().limits.examples):
             larger = f"or a larger {PREFIX}EXAMPLES_TOKENS"
             form = f"fewer or shorter ones of {most} tokens in all, {larger}"
             raise SettingsError("tailoring.examples", f"{tokens} tokens", form)
@@ -127,11 +124,11 @@ class Settings(AllAreas, BaseSettings):
 
     @property
     def compiled(self) -> tuple[dict[str, Any], ...]:
-        """The compiled steps: the state that DSPy saved of each."""
+        """The compiled steps, each as DSPy saved it."""
         return self._compiled
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
-        """The model of each role; None is offline."""
+        """Return the model of each role, None if it is offline."""
         return {role: self._choice(role) for role in ROLES}
 
     def _choice(self, role: Role) -> ModelChoice | None:
@@ -139,22 +136,22 @@ class Settings(AllAreas, BaseSettings):
         name = own.model or self.lm
         if name == OFFLINE:
             return None
-        # The common address and key belong to the common provider: no other one must get them.
+        # The common address and key must not be sent to another provider.
         shared = self.lm == OFFLINE or name.partition("/")[0] == self.lm.partition("/")[0]
         base_url = own.base_url or (self.lm_base_url if shared else None)
         common_key = self.lm_api_key if shared and base_url == self.lm_base_url else None
         key = own.api_key or common_key
-        return ModelChoice(name, base_url, key.get_secret_value() if key else None)
+        return ModelChoice(name, base_url, secret_value(key))
 
     def policy(self, effort: Effort | None = None) -> Policy:
-        """The effort of a question (None: the one that is set), and the limits of its prompts."""
+        """Return the effort (None: that of the settings) and the limits of prompts."""
         effort = effort or self.effort
         limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
         window = self.context_window or self._known_window(effort)
         return Policy.of(effort, window, limits, self.profile_in_force(), self.helper_steps)
 
     def profile_in_force(self) -> Profile:
-        """The profile that is set; else small as soon as a model that a question asks is small."""
+        """Return the profile; `auto` is small if any model that questions ask is small."""
         if self.profile != "auto":
             return self.profile
         choices = [self._choice(role) for role in ROLES if role not in BACKGROUND]
@@ -163,25 +160,24 @@ class Settings(AllAreas, BaseSettings):
         return "small" if "small" in guessed else "large"
 
     def _known_window(self, effort: Effort) -> int | None:
-        """The smallest known window; only high effort fills more than the usual one unasked."""
-        choices = [choice for choice in self.model_choices().values() if choice]
-        hosted = [choice for choice in choices if choice.base_url is None]
-        known = [window for choice in hosted if (window := self._window(choice))]
+        """Return the smallest known window; below high effort at most the usual one."""
+        windows = [
+            self.gguf_context if choice.is_gguf else window_of(choice.name)
+            for choice in self.model_choices().values()
+            if choice and choice.base_url is None
+        ]
+        known = [window for window in windows if window]
         return min(known if effort == "high" else [*known, USUAL_WINDOW], default=None)
 
-    def _window(self, choice: ModelChoice) -> int | None:
-        return self.gguf_context if choice.is_gguf else window_of(choice.name)
-
     def embedding_key(self) -> str | None:
-        """The embedding server's own key; the models' key only where both are one server."""
+        """Return the key of the embedding server; the models' key only for the same server."""
         hosted = self.embedding.startswith("openai/") and self.lm.startswith("openai/")
         same_address = self.embedding_base_url == self.lm_base_url
         same = same_address and (hosted or self.embedding_base_url is not None)
-        key = self.embedding_api_key or (self.lm_api_key if same else None)
-        return key.get_secret_value() if key else None
+        return secret_value(self.embedding_api_key or (self.lm_api_key if same else None))
 
     def keep_secrets(self) -> None:
-        """From now on mask the keys and passwords that are set, and the keys of providers."""
+        """Mask all keys and passwords of the settings and of providers from now on."""
         for holder in (self, *self.roles.values()):
             for name in type(holder).model_fields:
                 value = getattr(holder, name)
@@ -192,7 +188,6 @@ class Settings(AllAreas, BaseSettings):
         keep_secret(secrets_of_environment(os.environ))
 
     def call_settings(self) -> CallSettings:
-        """How calls to models are made."""
         return CallSettings(
             concurrency=self.concurrency,
             max_attempts=self.max_attempts,
@@ -204,7 +199,7 @@ class Settings(AllAreas, BaseSettings):
         )
 
     def _sampling(self, role: Role) -> dict[str, object]:
-        """How a role's model draws its words; the role's own settings go before."""
+        """Return the parameters by which a role's model draws its words."""
         own = self.roles.get(role, RoleSettings())
         values: dict[str, object] = {**self.model_options, **own.model_options}
         for name in ("temperature", "top_p", "seed"):
@@ -214,11 +209,15 @@ class Settings(AllAreas, BaseSettings):
         return values
 
 
-def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
-    """The settings in force. `parameters` with a value None count as not given.
+def secret_value(key: SecretStr | None) -> str | None:
+    """Return the text of a key."""
+    return key.get_secret_value() if key else None
 
-    Raises SettingsError, with the value, its place and the choices, for a name or a value that
-    cannot be.
+
+def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
+    """Return the settings in force; a parameter that is None counts as not given.
+
+    Raises SettingsError for an unknown name or a wrong value, with its place and the choices.
     """
     known = variables()
     for name in os.environ:
@@ -233,11 +232,11 @@ def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        raise explained(error, lambda path: _place(path, given)) from error
+        raise explained(error, given) from error
 
 
 def variables() -> dict[str, tuple[str, ...]]:
-    """The names of the variables, each with the path of its setting."""
+    """Return the path of each variable's setting."""
     plain = Settings.model_fields.keys() - {"roles", "service", "tailoring", "instructions"}
     paths: list[tuple[str, ...]] = [(name,) for name in plain]
     paths += [("service", name) for name in ServiceSettings.model_fields]
@@ -250,7 +249,7 @@ def variables() -> dict[str, tuple[str, ...]]:
 
 
 def _roles_of_environment() -> dict[str, Any]:
-    """The roles' own models, from `TRELLIS_LM_<ROLE>` and `TRELLIS_LM_<ROLE>_<FIELD>`."""
+    """Read `TRELLIS_LM_<ROLE>` and `TRELLIS_LM_<ROLE>_<FIELD>`."""
     roles: dict[str, dict[str, str]] = defaultdict(dict)
     for name, path in variables().items():
         if path[0] == "roles" and (value := os.environ.get(name)):
@@ -259,12 +258,12 @@ def _roles_of_environment() -> dict[str, Any]:
 
 
 def settings_file() -> Path:
-    """Where the file of settings is, if there is one."""
+    """Return the path of the settings file, which need not exist."""
     return Path(os.environ.get(CONFIG) or DEFAULT_CONFIG)
 
 
 def _values_of_file() -> dict[str, Any]:
-    """The file of settings. Raises SettingsError where it is named and not there, or no TOML."""
+    """Read the settings file. Raises SettingsError if a named file is missing or no TOML."""
     path = settings_file()
     if not os.path.exists(path):  # noqa: PTH110 -- Path's own raises for a name that is too long
         if os.environ.get(CONFIG):
@@ -277,14 +276,14 @@ def _values_of_file() -> dict[str, Any]:
 
 
 class WorkspaceTailoring(PydanticBaseSettingsSource):
-    """The tailoring that is kept in the workspace that the other sources name."""
+    """The tailoring in the workspace that the stronger sources name."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """The whole table comes at once."""
+        """Return nothing: `__call__` returns the whole table."""
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Read it. Raises SettingsError for a damaged file."""
+        """Read the file. Raises SettingsError if it is damaged."""
         default = PlaceSettings.model_fields["workspace"].default
         path = Path(str(self.current_state.get("workspace", default))) / TAILORING_FILE
         if not os.path.isfile(path):  # noqa: PTH113 -- Path's own raises for what is no path
@@ -292,30 +291,33 @@ class WorkspaceTailoring(PydanticBaseSettingsSource):
         try:
             tailoring = from_toml(text_of_file(path))
         except ValidationError as error:
-            raise explained(error, lambda _: str(path), Tailoring) from error
+            raise explained(error, tailoring_file=path) from error
         except (ValueError, RecursionError) as error:
             raise SettingsFileError(path, error) from error
         return {"tailoring": tailoring.model_dump(exclude_unset=True)}
 
 
-Placing = Callable[[tuple[str, ...]], str]
-
-
 def explained(
-    error: ValidationError, place_of: Placing, model: type[BaseModel] = Settings
+    error: ValidationError,
+    parameters: Mapping[str, object] | None = None,
+    tailoring_file: Path | None = None,
 ) -> SettingsError:
-    """Pydantic's error as ours: the setting and where it stands, its value, and what could be."""
+    """Turn Pydantic's error into ours: the setting and its place, its value, what it can be.
+
+    `parameters` have no place; a `tailoring_file` holds the table `tailoring` alone.
+    """
     first = error.errors(include_url=False, include_input=True)[0]
     path = tuple(map(str, first["loc"]))
-    if model is Tailoring:  # the file of a workspace holds that table alone
-        path = ("tailoring", *path)
-    place = place_of(path)
+    if tailoring_file is None:
+        place = _place(path, parameters or {})
+    else:
+        path, place = ("tailoring", *path), str(tailoring_file)
     name = f"{'.'.join(path)} ({place})" if place else ".".join(path)
     cause, value = first.get("ctx", {}).get("error"), first.get("input")
     if isinstance(cause, Unfit):
         return SettingsError(name, cause.value[:80], cause.expected)
     if first["type"] == "extra_forbidden":
-        table = next((TABLES[part] for part in reversed(path[:-1]) if part in TABLES), model)
+        table = next((TABLES[part] for part in reversed(path[:-1]) if part in TABLES), Settings)
         near = difflib.get_close_matches(path[-1], table.model_fields, n=3)
         return UnknownSetting(name, near or sorted(table.model_fields))
     if first["type"] == "missing":
@@ -331,7 +333,7 @@ def explained(
 
 
 def _place(path: tuple[str, ...], parameters: Mapping[str, object]) -> str:
-    """Where a setting stands: the name of a variable, or a file; nothing for a parameter."""
+    """Return the variable or file that sets a value; nothing for a parameter."""
     if path[0] in parameters:
         return ""
     named = (name for name, setting in variables().items() if path[: len(setting)] == setting)

@@ -1,10 +1,9 @@
-"""Training: rows become a router, a rewriter or a filter that a role can use.
+"""Training: rows become a router, a rewriter, a filter or an answer step that a role can use.
 
-rows → training → evaluation → an adapter, a classifier, a cross-encoder or a program
+rows → training → comparison → an adapter, a classifier, a cross-encoder or a program
 
 `train` is the Prefect flow, whose runs Prefect records; `train_step` does the same work without
-Prefect. The story is told here, one call a step; rows are stored as they come, and a training goes
-on from its last checkpoint.
+Prefect. Rows are stored as they are made, and a training goes on from its last checkpoint.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -16,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from prefect import flow
@@ -39,6 +39,7 @@ from prompts.train import Rank, Simulate, Synthesize
 from storage.answer_records import Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
+from storage.layout import write_atomically
 from storage.training_records import (
     DataCard,
     FilterRow,
@@ -66,17 +67,12 @@ from tasks.train.rows import (
     language_of_row,
     read_questions,
     read_rows,
-    sha256_of,
 )
 
 logger = logging.getLogger(__name__)
 
-ROLE: Mapping[TrainedStep, Role] = {
-    "router": "route",
-    "rewriter": "rewrite",
-    "filter": "filter",
-    "answer": "answer",
-}
+# Methods that change the weights of a base model, and those that write a program of DSPy's.
+TUNED: tuple[Method, ...] = ("dpo", "sft", "cross-encoder")
 COMPILED: tuple[Method, ...] = ("bootstrap", "mipro", "gepa")
 METHODS: Mapping[TrainedStep, tuple[Method, ...]] = {
     "router": ("linear", "dpo", *COMPILED),
@@ -84,32 +80,34 @@ METHODS: Mapping[TrainedStep, tuple[Method, ...]] = {
     "filter": ("sft", "cross-encoder", *COMPILED),
     "answer": COMPILED,
 }
-# The step that is trained, and its rows as what its model reads and should answer.
-STEPS: Mapping[TrainedStep, Callable[[Models], Step]] = {
+STEPS: Mapping[TrainedStep, type[Step]] = {
     "router": Route,
     "rewriter": Rewrite,
     "filter": Filter,
     "answer": AnswerStep,
 }
+# Turn rows into the prompts of a step and the answers that its model should give.
 DIALOGUES: Mapping[TrainedStep, Callable[..., list[Dialogue]]] = {
     "router": router.dialogues_of,
     "rewriter": rewriter.dialogues_of,
     "filter": filtering.dialogues_of,
 }
+# The roles that make tasks for a router.
+TASK_MAKERS: tuple[Role, ...] = ("synthesize", "judge")
 CARD, REPORT = "card.json", "report.json"
-DEPTH = 20  # passages in which gold is looked for
-_ANSWER = 512  # tokens that a model of this machine may write where it is compared
+DEPTH = 20  # passages among which the gold is looked for
+_LOCAL_TOKENS = 512  # that a model of this machine may write when it is compared
 
 
 @dataclass(frozen=True)
 class TrainOptions:
     """What is trained, by which method, on what.
 
-    `rows` are files; `tasks` so many new ones in each of the `languages` are made by models
-    (router); `questions` with gold make rows in the workspace (rewriter, filter), or are what a
-    step is compiled on by `measure` (rewriter, answer). `compare` is a file to compare on, in place
-    of a fifth that is held out; nothing is trained on its questions, nor on those of `exclude`.
-    `base` is the model that is trained.
+    Rows come from the files `rows`, from `tasks` new tasks in each of the `languages` that models
+    make (router), or from `questions` with gold that are asked in the workspace (rewriter, filter);
+    a rewriter or an answer step is compiled on the questions themselves, by `measure`. `compare` is
+    a file to compare on instead of a held-out fifth; nothing is trained on its questions or on
+    those of `exclude`. `base` is the model to train.
     """
 
     step: TrainedStep
@@ -131,12 +129,14 @@ class TrainOptions:
 
     @property
     def method(self) -> Method:
-        """Without a word of the user: a classifier for the router where no model is named,
-        demonstrations for the answer, else LoRA.
+        """The method `by`; by default linear for a router without a base model and DPO with one,
+        bootstrap for an answer step, and LoRA (sft) for the others.
         """
-        if self.step == "answer":
-            return self.by or "bootstrap"
-        return self.by or ("sft" if self.step != "router" else "dpo" if self.base else "linear")
+        if self.by is not None:
+            return self.by
+        if self.step == "router":
+            return "dpo" if self.base else "linear"
+        return "bootstrap" if self.step == "answer" else "sft"
 
     @property
     def on_questions(self) -> bool:
@@ -145,18 +145,18 @@ class TrainOptions:
 
 
 def training_in_words(report: TrainingReport) -> str:
-    """How a training ended, as one sentence."""
+    """Say in one sentence how a training ended."""
     return f"A {report.step}, trained by {report.by} on {report.rows} rows: {report.use}"
 
 
 @flow(flow_run_name="train {options.step}", persist_result=False)
 @ends_in_words(training_in_words)
 async def train(options: TrainOptions, workspace: str | None = None) -> TrainingReport:
-    """Train a router, a rewriter or a filter on rows, and compare it with other ways.
+    """Train a step on rows, and compare it with other ways of doing its work.
 
     Args:
         options: What is trained, by which method, on what.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
+        workspace: The folder of state (default: the one in the settings, or ./.trellis).
     """
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress:
@@ -172,8 +172,8 @@ async def train(options: TrainOptions, workspace: str | None = None) -> Training
 
 @dataclass
 class Training:
-    """One training under way: rows to train on, rows held out, where they came from, and what was
-    left out.
+    """A training under way: the rows to train on and those held out, their sources, and how many
+    rows were left out for which reason.
     """
 
     options: TrainOptions
@@ -186,23 +186,42 @@ class Training:
     questions: list[EvaluationQuestion] = field(default_factory=list)
 
     def leave_out(self, reason: str, number: int) -> None:
-        """Count rows that are not taken."""
+        """Count rows that are not used."""
         if number:
             self.left_out[reason] = self.left_out.get(reason, 0) + number
 
-    def tell(self, step: str) -> Callable[[int, int], None]:
-        """Tells the progress of a step."""
-        return lambda done, total: self.runtime.progress(step, done, total)
+    def progress_of(self, step: str) -> Callable[[int, int], None]:
+        """Return the function that reports the progress of a step."""
+        return partial(self.runtime.progress, step)
 
     @property
+    def role(self) -> Role:
+        """The role whose model is trained; a compiled step has the same name."""
+        return STEPS[self.options.step].role
+
+    @property
+    def program(self) -> Path:
+        """The file of a compiled step or of a linear classifier."""
+        return self.folder / f"{self.role}.json"
+
+    @cached_property
     def models(self) -> Models:
-        """The settings' models, spared nothing and without programs."""
+        """The models of the settings at high effort and without programs."""
         return replace(self.runtime.models, programs=(), policy=Policy.of("high"))
 
     @property
+    def measure(self) -> str:
+        """What a step is compiled by."""
+        return measure_of(self.options.step, self.options.measure)
+
+    @property
     def card(self) -> DataCard:
+        """Describe the data and the options of the training."""
         options = self.options
-        named = options.training.in_words()
+        if options.method in COMPILED:
+            used = {"measure": self.measure, "seed": str(options.training.seed)}
+        else:
+            used = {} if options.method == "linear" else options.training.in_words()
         return DataCard(
             step=options.step,
             by=options.method,
@@ -213,110 +232,117 @@ class Training:
             left_out=self.left_out,
             counts=counts_of(self.rows),
             sha256=hash_of(self.rows),
-            options=(
-                {}
-                if options.method == "linear"
-                else self._compiling
-                if options.method in COMPILED
-                else named
-            ),
+            options=used,
         )
-
-    @property
-    def _compiling(self) -> dict[str, str]:
-        options = self.options
-        return {
-            "measure": measure_of(options.step, options.measure),
-            "seed": str(options.training.seed),
-        }
 
 
 async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
-    """Train, compare with other ways on rows held out, and leave the result with its card in a
-    folder.
+    """Train a step, compare it with others on held-out rows, and write result and card to a folder.
 
-    What a run that was killed has stored is used again; a training that is complete is only told
-    again. Raises UsageError where a method or rows do not fit, ModelUnavailable where a base model
-    is not on this machine.
+    Rows that an interrupted run has stored are used again; of a complete training only the report
+    is read. Raises UsageError where the method or the rows do not fit, ModelUnavailable where a
+    base model is not on this machine.
     """
     started = time.monotonic()
-    training = _begun(options, runtime)
+    check_options(options, runtime.models)
+    default = runtime.settings.workspace / "trained" / f"{options.step}-{options.method}"
+    folder = options.folder or default
+    folder.mkdir(parents=True, exist_ok=True)
+    training = Training(options, runtime, folder)
     await gather_rows(training)
     divide(training)
-    report = training.folder / REPORT
-    card = training.card
-    before = _trained_before(training, card)
+    report, card = folder / REPORT, training.card
+    before = _trained_before(folder / CARD, card)
     if before is not None and report.exists():
         known = TrainingReport.model_validate_json(report.read_text(encoding="utf-8"))
         return known.model_copy(update={"use": _use(training)})
     report.unlink(missing_ok=True)
     if before is None:
         before = card.model_copy(update={"curve": await fit_rows(training)})
-        (training.folder / CARD).write_text(
-            before.model_dump_json(indent=1) + "\n", encoding="utf-8"
-        )
-    curve, scores = before.curve, await compare(training)
+        write_atomically(folder / CARD, before.model_dump_json(indent=1) + "\n")
+    scores = await compare(training)
     trained = TrainingReport(
         step=options.step,
         by=options.method,
-        folder=str(training.folder),
+        folder=str(folder),
         rows=card.rows,
         held_out=card.held_out,
         left_out=card.left_out,
-        curve=curve,
+        curve=before.curve,
         scores=scores,
         use=_use(training),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )
-    report.write_text(trained.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_atomically(report, trained.model_dump_json(indent=1) + "\n")
     return trained
 
 
-def _begun(options: TrainOptions, runtime: Runtime) -> Training:
-    step, method = options.step, options.method
-    if method not in METHODS[step]:
-        raise UsageError(
-            f"A {step} is not trained by {method!r}.", f"Choose one of {', '.join(METHODS[step])}."
-        )
-    if method in COMPILED:
+def check_options(options: TrainOptions, models: Models) -> None:
+    """Refuse what cannot be trained before any model is asked. Raises UsageError."""
+    step, method, role = options.step, options.method, STEPS[options.step].role
+    if method in METHODS[step] and method in COMPILED:
         measure_of(step, options.measure)
-    elif options.measure is not None:
-        raise UsageError(
-            f"{method!r} knows no measure.", f"It is what {', '.join(COMPILED)} compile by."
-        )
-    if options.on_questions and options.questions is None:
-        raise UsageError(
-            f"A {step} is compiled on questions.", "Name them with their gold: --questions FILE."
-        )
-    if method in {"dpo", "sft", "cross-encoder"} and not options.base:
-        raise UsageError(
-            f"Nothing is named to train by {method!r}.", "Name a model or its folder: --base MODEL."
-        )
-    if method in COMPILED and runtime.models.is_offline(ROLE[step]):
-        raise UsageError(
-            f"To compile needs a model for the role {ROLE[step]!r}.", "Set TRELLIS_LM."
-        )
-    if not (options.rows or options.questions or options.tasks):
-        raise UsageError(
-            "There is nothing to train on.",
+    no_model = models.is_offline(role)
+    no_maker = [maker for maker in TASK_MAKERS if options.tasks and models.is_offline(maker)]
+    answered = options.questions is not None and not options.on_questions
+    refusals = {
+        f"A {step} is not trained by {method!r}.": (
+            method not in METHODS[step],
+            f"Choose one of {', '.join(METHODS[step])}.",
+        ),
+        f"{method!r} knows no measure.": (
+            options.measure is not None and method not in COMPILED,
+            f"It is what {', '.join(COMPILED)} compile by.",
+        ),
+        f"A {step} is compiled on questions.": (
+            options.on_questions and options.questions is None,
+            "Name them with their gold: --questions FILE.",
+        ),
+        f"Nothing is named to train by {method!r}.": (
+            method in TUNED and not options.base,
+            "Name a model or its folder: --base MODEL.",
+        ),
+        f"Compiling needs a model for the role {role!r}.": (
+            method in COMPILED and no_model,
+            "Set TRELLIS_LM.",
+        ),
+        "There is nothing to train on.": (
+            not (options.rows or options.questions or options.tasks),
             "Name --rows, or what makes them: --tasks, --questions.",
-        )
-    if options.tasks and step != "router":
-        raise UsageError(
-            f"Rows for a {step} are not made of tasks.",
+        ),
+        f"Rows for a {step} are not made of tasks.": (
+            options.tasks and step != "router",
             "Name --questions with their gold, or --rows.",
-        )
-    folder = options.folder or runtime.settings.workspace / "trained" / f"{step}-{method}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return Training(options, runtime, folder)
+        ),
+        f"Making tasks needs a model for the role {next(iter(no_maker), '')!r}.": (
+            no_maker,
+            "Set TRELLIS_LM, or name --rows.",
+        ),
+        f"Questions make no rows for a {step} here.": (
+            answered and (step == "router" or no_model or models.encoder(role)),
+            "Set TRELLIS_LM, or name --rows.",
+        ),
+    }
+    for problem, (refused, remedy) in refusals.items():
+        if refused:
+            raise UsageError(problem, remedy)
+
+
+def _trained_before(path: Path, card: DataCard) -> DataCard | None:
+    """Return the card of a training that ended in this folder, if it was the same training."""
+    if not path.exists():
+        return None
+    stored = DataCard.model_validate_json(path.read_text(encoding="utf-8"))
+    return stored if stored.model_copy(update={"curve": None}) == card else None
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 async def gather_rows(training: Training) -> None:
-    """All rows: those of files, and those that models make; those of an evaluation set are
-    refused.
+    """Read the rows of files and have models make others, without those of evaluation sets.
+
+    Raises UsageError where a file of rows is itself an evaluation set.
     """
     options = training.options
     sets = EvaluationSets.read([*options.exclude, *([options.compare] if options.compare else ())])
@@ -325,77 +351,61 @@ async def gather_rows(training: Training) -> None:
         sets.refuse(source)
         training.rows += rows
         training.sources.append(source)
-    made: list[Row] = []
+    made: Sequence[Row] = ()
     if options.tasks:
-        made = list(await _tasks_judged(training))
+        made = await _judge_tasks(training)
     if options.questions is not None:
         training.questions = read_questions(options.questions)
-    if options.on_questions:
-        training.rows += training.questions
-        source = RowSource(
-            name=str(options.questions), rows=len(training.questions), licence=options.licence
-        )
-        training.sources.append(source)
-    elif options.questions is not None:
-        own = [question for question in training.questions if not sets.holds(question.question)]
-        made = list(await _questions_answered(training, divided(own)[0]))
+        if options.on_questions:
+            training.rows += training.questions
+            _add_source(training, str(options.questions), len(training.questions))
+        else:
+            own = [question for question in training.questions if not sets.holds(question.question)]
+            made = await _answer_questions(training, divided(own)[0])
     if made:
-        maker = training.models.name("synthesize" if options.tasks else ROLE[options.step])
-        training.sources.append(
-            RowSource(name=f"made by {maker}", rows=len(made), licence=options.licence)
-        )
+        maker = training.models.name("synthesize" if options.tasks else training.role)
+        _add_source(training, f"made by {maker}", len(made))
     training.rows += made
     apart = [row for row in training.rows if not sets.holds(row.question)]
     training.leave_out("evaluation set", len(training.rows) - len(apart))
     training.rows = apart
 
 
-async def _tasks_judged(training: Training) -> list[PreferenceRow]:
+def _add_source(training: Training, name: str, rows: int) -> None:
+    source = RowSource(name=name, rows=rows, licence=training.options.licence)
+    training.sources.append(source)
+
+
+async def _judge_tasks(training: Training) -> list[PreferenceRow]:
+    """Have models make tasks for a router and judge which structure serves each best."""
     options, models = training.options, training.models
-    for role in ("synthesize", "judge"):
-        if models.is_offline(role):
-            raise UsageError(
-                f"To make tasks needs a model for the role {role!r}.",
-                "Set TRELLIS_LM, or name --rows.",
-            )
-    seeds = router.read_seeds(
-        options.seeds
-    )  # a run before this one has put the answers into the cache
+    seeds = router.read_seeds(options.seeds)
     tasks = await router.synthesize_tasks(
         seeds, options.tasks, options.languages, Synthesize(models)
     )
-    training.leave_out(
-        "tasks that repeat another", len(options.languages) * options.tasks - len(tasks)
-    )
-    tell = training.tell("judge")
-    return await router.judge_tasks(
-        tasks, training.folder / ROWS, Simulate(models), Rank(models), tell
-    )
+    repeated = len(options.languages) * options.tasks - len(tasks)
+    training.leave_out("tasks that repeat another", repeated)
+    path, progress = training.folder / ROWS, training.progress_of("judge")
+    return await router.judge_tasks(tasks, path, Simulate(models), Rank(models), progress)
 
 
-async def _questions_answered(
+async def _answer_questions(
     training: Training, questions: Sequence[EvaluationQuestion]
 ) -> Sequence[Row]:
-    step, models, path = training.options.step, training.models, training.folder / ROWS
-    if step == "router" or models.is_offline(ROLE[step]) or models.encoder(ROLE[step]):
-        raise UsageError(
-            f"Questions make no rows for a {step} here.", "Set TRELLIS_LM, or name --rows."
-        )
+    """Have the role's model rewrite the questions, or judge passages for them."""
+    models, path = training.models, training.folder / ROWS
     async with _search(training) as find:
-        if step == "rewriter":
+        if training.options.step == "rewriter":
+            progress = training.progress_of("rewrite")
             tried = await rewriter.rewrite_questions(
-                questions, path, Rewrite(models), find, training.tell("rewrite")
+                questions, path, Rewrite(models), find, progress
             )
             rewritten = rewriter.improving(tried)
             training.leave_out("finds the gold no better", len(tried) - len(rewritten))
             return rewritten
+        most, progress = training.options.passages, training.progress_of("filter")
         judged = await filtering.judge_passages(
-            questions,
-            path,
-            Filter(models),
-            find,
-            training.options.passages,
-            training.tell("filter"),
+            questions, path, Filter(models), find, most, progress
         )
         agreed = filtering.agreeing(judged)
         training.leave_out("label against the gold", len(judged) - len(agreed))
@@ -404,7 +414,7 @@ async def _questions_answered(
 
 @asynccontextmanager
 async def _search(training: Training) -> AsyncIterator[rewriter.Find]:
-    """The search of the workspace by words, meaning and the graph, without a model."""
+    """Give the workspace's search by words, meaning and the graph, without a model."""
     with open_session(training.runtime) as session:
 
         async def find(queries: Sequence[str]) -> Sequence[Passage]:
@@ -414,13 +424,14 @@ async def _search(training: Training) -> AsyncIterator[rewriter.Find]:
 
 
 def divide(training: Training) -> None:
-    """What is held out: the file to compare on, else a fifth of the questions. Raises UsageError
-    without rows.
+    """Hold out rows to compare on: those of the file `compare`, else a fifth of the questions.
+
+    A rewriter that is trained on made rows is compared on its questions. Raises UsageError where no
+    row is left.
     """
     options = training.options
     if options.compare is not None:
-        held_out, source = read_rows(options.compare, options.step)
-        training.held_out = held_out
+        training.held_out, source = read_rows(options.compare, options.step)
         training.sources.append(source.model_copy(update={"name": f"compared on {source.name}"}))
     elif options.questions is None or options.step != "rewriter" or options.on_questions:
         training.rows, training.held_out = divided(training.rows)
@@ -434,8 +445,8 @@ def divide(training: Training) -> None:
 
 
 async def fit_rows(training: Training) -> TrainingCurve | None:
-    """The training itself, in a thread; its curve where there are steps."""
-    options, folder, tell = training.options, training.folder, training.tell("train")
+    """Train in a thread; return the curve of a training that has steps."""
+    options, folder, progress = training.options, training.folder, training.progress_of("train")
     if options.method == "linear":
         await asyncio.to_thread(_fit_linear, training)
         return None
@@ -446,70 +457,52 @@ async def fit_rows(training: Training) -> TrainingCurve | None:
         judged = [row for row in training.rows if isinstance(row, FilterRow)]
         train_encoder = filtering.train_cross_encoder
         return await asyncio.to_thread(
-            train_encoder, judged, options.base, folder, options.training, tell
+            train_encoder, judged, options.base, folder, options.training, progress
         )
-    rows, held_out = _dialogues(training, training.rows), _dialogues(training, training.held_out)
+    step, to_dialogues = STEPS[options.step](training.models), DIALOGUES[options.step]
+    rows, held_out = to_dialogues(training.rows, step), to_dialogues(training.held_out, step)
     return await asyncio.to_thread(
-        train_lora, rows, held_out, options.base, folder, options.training, tell
+        train_lora, rows, held_out, options.base, folder, options.training, progress
     )
-
-
-def _dialogues(training: Training, rows: Sequence[Row]) -> list[Dialogue]:
-    """Rows as the step's model will be asked: the prompt is the one of the settings."""
-    step = training.options.step
-    return DIALOGUES[step](rows, STEPS[step](training.models))
 
 
 def _fit_linear(training: Training) -> None:
-    rows = {
-        sha256_of(row.question.encode()): row
-        for row in training.rows
-        if isinstance(row, PreferenceRow)
-    }
-    pairs = [(row.question, language_of_row(row), row.chosen) for row in rows.values()]
+    once = {row.question: row for row in training.rows if isinstance(row, PreferenceRow)}
+    pairs = [(row.question, language_of_row(row), row.chosen) for row in once.values()]
     program = program_of(fit(evened(pairs), router.STRUCTURES), Route.step, LINEAR)
-    (training.folder / f"{Route.step}.json").write_text(
-        json.dumps(program, ensure_ascii=False), encoding="utf-8"
-    )
+    training.program.write_text(json.dumps(program, ensure_ascii=False), encoding="utf-8")
 
 
 async def _compile(training: Training) -> None:
-    """Compile in a thread; the search that some steps are measured by stays in this loop."""
+    """Compile in a thread; the search that measures some steps stays in this event loop."""
     options, loop = training.options, asyncio.get_running_loop()
     async with _search(training) if options.on_questions else nullcontext() as find:
 
-        def found(queries: Sequence[str]) -> Sequence[Passage]:
-            async def search() -> Sequence[Passage]:
+        def search(queries: Sequence[str]) -> Sequence[Passage]:
+            async def found() -> Sequence[Passage]:
                 return await find(queries) if find is not None else ()
 
-            return asyncio.run_coroutine_threadsafe(search(), loop).result()
+            return asyncio.run_coroutine_threadsafe(found(), loop).result()
 
         examples = await examples_of(options.step, training.rows, find, options.passages)
-        worth = worth_of(options.step, measure_of(options.step, options.measure), found)
-        step, models, seed = (
-            STEPS[options.step](training.models),
-            training.models,
-            options.training.seed,
-        )
+        worth = worth_of(options.step, training.measure, search)
         compiled = await asyncio.to_thread(
             compile_step,
-            step,
+            STEPS[options.step](training.models),
             examples,
             worth,
             options.method,  # type: ignore[arg-type]
-            models,
-            seed,
+            training.models,
+            options.training.seed,
         )
-        compiled.save(training.folder / f"{compiled.step}.json")
+        compiled.save(training.program)
 
 
-# --- evaluation -----------------------------------------------------------------------------------
+# --- comparison -----------------------------------------------------------------------------------
 
 
 async def compare(training: Training) -> dict[str, dict[str, float]]:
-    """What was trained beside the rules and, where the role has a model, its prompt: on what was
-    held out, if anything was.
-    """
+    """Score the trained step and the other ways of doing its work on the held-out rows, if any."""
     if training.options.step == "rewriter":
         return await _compare_rewriters(training)
     if not training.held_out:
@@ -519,11 +512,10 @@ async def compare(training: Training) -> dict[str, dict[str, float]]:
     if training.options.step == "answer":
         return await _compare_answers(training)
     rows = [row for row in training.held_out if isinstance(row, FilterRow)]
-    filters = {name: Filter(models) for name, models in _contestants(training).items()}
     gold = [row.label for row in rows]
     return {
-        name: filtering.macro_f1(gold, await filtering.labels_by(rows, judge))
-        for name, judge in filters.items()
+        name: filtering.macro_f1(gold, await filtering.labels_by(rows, Filter(models)))
+        for name, models in _contestants(training).items()
     }
 
 
@@ -531,11 +523,9 @@ async def _compare_routers(training: Training) -> dict[str, dict[str, float]]:
     rows = balanced([row for row in training.held_out if isinstance(row, PreferenceRow)])
     routers = {name: Route(models) for name, models in _contestants(training).items()}
     if "prompt" in routers:
-        shown = {
-            row.chosen: row for row in training.rows if isinstance(row, PreferenceRow)
-        }  # one of each type
+        one_of_each = {row.chosen: row for row in training.rows if isinstance(row, PreferenceRow)}
         routers["few-shot"] = Route(training.models)
-        routers["few-shot"].demos = router.examples_of(list(shown.values()))
+        routers["few-shot"].demos = router.examples_of(list(one_of_each.values()))
     return {name: await router.accuracy(rows, route) for name, route in routers.items()}
 
 
@@ -544,92 +534,68 @@ async def _compare_rewriters(training: Training) -> dict[str, dict[str, float]]:
     if not apart:
         return {}
     async with _search(training) as find:
-        rewriters = {name: Rewrite(models) for name, models in _contestants(training).items()}
-        shares = {
-            name: await rewriter.found_by(apart, rewrite, find)
-            for name, rewrite in rewriters.items()
-        }
-        return {"question": await rewriter.found_by(apart, None, find), **shares}
+        scores = {"question": await rewriter.found_by(apart, None, find)}
+        for name, models in _contestants(training).items():
+            scores[name] = await rewriter.found_by(apart, Rewrite(models), find)
+    return scores
 
 
 async def _compare_answers(training: Training) -> dict[str, dict[str, float]]:
-    options = training.options
+    passages, measure = training.options.passages, training.measure
     questions = [row for row in training.held_out if isinstance(row, EvaluationQuestion)]
-    measure = measure_of(options.step, options.measure)
     async with _search(training) as find:
-        steps = {name: AnswerStep(models) for name, models in _contestants(training).items()}
         return {
-            name: await answered_by(questions, step, find, options.passages, measure)
-            for name, step in steps.items()
+            name: await answered_by(questions, AnswerStep(models), find, passages, measure)
+            for name, models in _contestants(training).items()
         }
 
 
 def _contestants(training: Training) -> dict[str, Models]:
-    """The rules, the role's model by its prompt, the program that is in use, the base model, and
-    what was trained.
+    """Return the models to compare: none (rules), the role's own with its prompt, with the program
+    in use, the base model, and what was trained.
     """
-    role, method, folder = ROLE[training.options.step], training.options.method, training.folder
+    role, method, folder = training.role, training.options.method, training.folder
     models = {"rules": Models.offline()}
     if not training.models.is_offline(role):
         models["prompt"] = training.models
-    if in_use := [
-        program for program in training.runtime.models.programs if program.get("step") == role
-    ]:
+    programs = training.runtime.models.programs
+    if in_use := [program for program in programs if program.get("step") == role]:
         models["in use"] = replace(training.models, programs=in_use)
-    if method in {"dpo", "sft"}:
-        models["base"] = _of_machine(training, f"{LOCAL}{training.options.base}")
-        models["trained"] = _of_machine(training, f"{LOCAL}{folder}")
-    elif method == "cross-encoder":
-        models["trained"] = _of_machine(training, f"{ENCODER}{folder}")
-    elif method == "linear":
-        models["trained"] = Models({}, programs=[_program(training)])
+    if method == "cross-encoder":
+        models["trained"] = _local_model(training, f"{ENCODER}{folder}")
+    elif method in TUNED:
+        models["base"] = _local_model(training, f"{LOCAL}{training.options.base}")
+        models["trained"] = _local_model(training, f"{LOCAL}{folder}")
     else:
-        models["compiled"] = replace(training.models, programs=[_program(training)])
+        program: Program = json.loads(training.program.read_text(encoding="utf-8"))
+        if method == "linear":
+            models["trained"] = Models({}, programs=[program])
+        else:
+            models["compiled"] = replace(training.models, programs=[program])
     return models
 
 
-def _of_machine(training: Training, name: str) -> Models:
-    """A model of this machine, asked as the settings say."""
-    models = Models(
-        {ROLE[training.options.step]: ModelChoice(name)}, calls=CallSettings(max_tokens=_ANSWER)
+def _local_model(training: Training, name: str) -> Models:
+    return Models(
+        {training.role: ModelChoice(name)},
+        calls=CallSettings(max_tokens=_LOCAL_TOKENS),
+        instructions=training.models.instructions,
+        policy=Policy.of("high"),
     )
-    return replace(models, instructions=training.models.instructions, policy=Policy.of("high"))
-
-
-def _program(training: Training) -> Program:
-    path = training.folder / f"{ROLE[training.options.step]}.json"
-    program: Program = json.loads(path.read_text(encoding="utf-8"))
-    return program
 
 
 # --- use ------------------------------------------------------------------------------------------
 
 
 def _use(training: Training) -> str:
-    """How a role comes to use it; a program is put in its place where that is wanted."""
-    role, method, settings = (
-        ROLE[training.options.step],
-        training.options.method,
-        training.runtime.settings,
-    )
-    if method in {"dpo", "sft", "cross-encoder"}:
+    """Say how a role uses what was trained; with the option `use`, install the program."""
+    method, settings, source = training.options.method, training.runtime.settings, training.program
+    if method in TUNED:
         prefix = ENCODER if method == "cross-encoder" else LOCAL
-        return f"TRELLIS_LM_{role.upper()}={prefix}{training.folder.absolute()}"
-    source = training.folder / f"{role}.json"
+        return f"TRELLIS_LM_{training.role.upper()}={prefix}{training.folder.absolute()}"
     programs = settings.programs or settings.workspace / PROGRAMS_FOLDER
     if not training.options.use:
         return f"--use, or copy {source} into {programs}"
     programs.mkdir(parents=True, exist_ok=True)
     (programs / source.name).write_bytes(source.read_bytes())
     return f"in use: {programs / source.name}"
-
-
-def _trained_before(training: Training, card: DataCard) -> DataCard | None:
-    """The card of the training that has ended in this folder, if it was the same."""
-    path = training.folder / CARD
-    stored = (
-        DataCard.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
-    )
-    return (
-        stored if stored is not None and stored.model_copy(update={"curve": None}) == card else None
-    )

@@ -21,13 +21,11 @@ from prompts.engine.streaming import Show
 from prompts.offline.excerpts import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
-from prompts.text.regex import regex
 
-# At the beginning of a line in a passage it would look like the number of another piece of
-# evidence.
 _BARE = 8  # words of an answer without a sentence around it
-_MARKER = regex(r"\[\d+\]")
-_LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
+_MARKER = re.compile(r"\[\d+\]")
+# At the beginning of a line, a passage's own number would look like that of a piece of evidence.
+_LIKE_A_NUMBER = re.compile(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 
 
 class AnswerWritten(BaseModel):
@@ -44,9 +42,7 @@ class AnswerWritten(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer; where it has no marker and a value is nothing but markers, as a small model
-        writes them, these stand behind it.
-        """
+        """The answer, followed by the markers among the values where it has none of its own."""
         text = self.answer.strip()
         if not text or _MARKER.search(text):
             return text
@@ -55,7 +51,7 @@ class AnswerWritten(BaseModel):
 
     @property
     def answers(self) -> bool:
-        """Whether it is an answer."""
+        """Whether the evidence answers the question."""
         text = self.text
         return bool(text) and (
             self.answerable or bool(self.bare_values) or bool(_MARKER.search(text))
@@ -63,8 +59,9 @@ class AnswerWritten(BaseModel):
 
     @property
     def bare_values(self) -> tuple[str, ...]:
-        """The values, each once. Where the answer has no sentence around it, those that stand in
-        it: a small model puts other names beside a bare answer, or the numbers of markers.
+        """Distinct values without markers; of a bare answer those that are part of it.
+
+        Small models add other names to a bare answer.
         """
         said = _MARKER.sub("", self.answer).strip()
         is_bare = len(said.split()) <= _BARE and not said.endswith(
@@ -135,9 +132,7 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NumberedText:
-    """A piece of evidence as a model reads it; `heading` is the path of headings above it,
-    `language` is filled where it is known.
-    """
+    """A piece of evidence; `heading` is its path of headings, `language` empty where unknown."""
 
     number: int
     title: str
@@ -159,9 +154,9 @@ class QuotedSpan:
 class AnswerDraft:
     """An answer before its markers are bound to documents.
 
-    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote
-    under n. Of excerpts `marks` are the places where markers end (other brackets are the documents'
-    own), and their numbers are kept, since they tell the best quote; None where a model wrote.
+    A marker [n] in `text` refers to piece n of the evidence or, with `quotes`, to quote n. `marks`
+    are the ends of the markers in excerpts, where other brackets belong to the documents; it is
+    None where a model wrote the text.
     """
 
     text: str
@@ -173,11 +168,11 @@ class AnswerDraft:
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """What an answer is written from.
+    """The input of an answer.
 
-    `notes` are (label, text) of what earlier steps made of the documents, `response` is the user's
-    wish for the form. `rarity` gives the inverse document frequency of a term, `similarity` the
-    cosines of a question with texts: by these excerpts are chosen where there is no model.
+    `notes` are (label, text) by earlier steps, `response` is the user's wish for the form. Excerpts
+    are chosen by `rarity`, a term's inverse document frequency, and `similarity`, the cosines of a
+    question with texts.
     """
 
     question: str
@@ -191,9 +186,8 @@ class AnswerRequest:
 class AnswerStep(TailoredStep):
     """A question and numbered evidence → an answer with markers.
 
-    `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one
-    begins. A draft is for the screen: what it cites is unchecked. `language` is another one than
-    the question's.
+    `on_text` gets the draft in pieces while a model writes it, with unchecked citations, and
+    Withdrawn where another draft begins. `language` replaces the question's language.
     """
 
     step = "answer"
@@ -210,10 +204,7 @@ class AnswerStep(TailoredStep):
         self.on_text = on_text
 
     async def run(self, request: AnswerRequest) -> AnswerDraft:
-        """The model's own words, or the best excerpts of the evidence.
-
-        EngineError where the model fails or does not answer in form.
-        """
+        """The model's answer or the best excerpts; EngineError where the model fails."""
         if self.is_offline:
             return excerpts(request)
         notes = notes_text(request.notes, self.policy.limits.notes)
@@ -260,9 +251,7 @@ class AnswerDirectly(dspy.Signature):
 
 
 class Direct(Step):
-    """A question → an answer that no document supports. TypeError without a model: nothing stands
-    in for it.
-    """
+    """A question → an answer that no document supports. Raises TypeError without a model."""
 
     step = "direct"
     role = "answer"
@@ -270,7 +259,6 @@ class Direct(Step):
     task = AnswerDirectly
 
     async def run(self, question: str) -> DirectWritten:
-        """The model's own words."""
         written: DirectWritten = (await self.acall(question=question)).written
         return written
 
@@ -286,11 +274,9 @@ def _piece(piece: NumberedText) -> str:
 
 
 def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
-    """What earlier steps found, each under its label, in at most so many tokens; empty where there
-    are none.
+    """The notes under their labels, in at most `most` tokens.
 
-    Where they do not fit, the longest give way: each note has an equal share, and what one leaves
-    is the others'.
+    Each note has an equal share; what a short one leaves goes to the longer ones.
     """
     texts = [f"{label}:\n{text}" if label else text for label, text in notes]
     shortest_first = sorted(range(len(texts)), key=lambda place: len(texts[place]))

@@ -1,6 +1,4 @@
-"""Choose: is a question about the whole collection, or about a part of it? (GraphRAG, section 1:
-global sensemaking)
-"""
+"""Choose: is a question about the whole collection or a part of it? (GraphRAG, section 1)"""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -56,22 +54,14 @@ class Choose(Step):
     task = ChooseScope
 
     def doubts(self, confidence: float) -> bool:
-        """Whether nobody but the wording says that a question is about the whole, and not
-        plainly.
-        """
+        """Whether only the wording, and not a clear one, makes a question one about the whole."""
         return self.is_offline and confidence < FIRST_WHOLE
 
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
-        """`ask` is what the rules read; a model reads as many of the titles as fit."""
+        """Rules read `ask`; a model reads its text and as many titles as fit."""
         whole = whole_offline(ask)
-        spared = (
-            LOW
-            if self.policy.effort == "low"
-            else ""
-            if SURELY_PART < whole < SURELY_WHOLE
-            else PLAIN
-        )
-        if self.is_offline or (spared and self.spares(spared)):
+        is_low, is_plain = self.policy.effort == "low", not SURELY_PART < whole < SURELY_WHOLE
+        if self.is_offline or ((is_low or is_plain) and self.spares(LOW if is_low else PLAIN)):
             about_whole = whole >= LEAST_WHOLE
             confidence = whole if about_whole else round(1 - whole, 3)
             return ScopeRead(

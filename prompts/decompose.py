@@ -1,10 +1,10 @@
 """Decompose: a model splits a question into smaller ones (StructRAG, section 2.4: decompose(q, B)).
 
-What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`. Without a model,
-rewriting splits a question that asks several things one after another (`prompts/offline/parts.py`),
-and searches for each part.
+A sub-question refers to the answers of earlier ones as `{1}`, `{2}`. Without a model the question
+stays whole.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 import dspy
@@ -12,12 +12,11 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import Inputs, Outputs, Step
-from prompts.text.regex import regex
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
 LOW = "low effort: the question is answered whole"
-_LINK = regex(r"\{(\d+)\}")
+_LINK = re.compile(r"\{(\d+)\}")
 
 
 def needs(part: str) -> list[int]:
@@ -26,7 +25,7 @@ def needs(part: str) -> list[int]:
 
 
 def filled(part: str, answers: Mapping[int, str]) -> str:
-    """The sub-question with the answers in their places; what is not answered stays as it is."""
+    """The sub-question with its references replaced by the answers that are known."""
     return _LINK.sub(lambda link: answers.get(int(link[1]), link[0]), part)
 
 
@@ -78,7 +77,7 @@ class Decompose(Step):
         return questions or [question]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """A sub-question may wait for the answers of those before it alone."""
+        """Raise NotAsAsked where a sub-question needs the answer of a later one."""
         for place, part in enumerate(outputs["parts"].questions, 1):
             late = [number for number in needs(part) if not 1 <= number < place]
             if late:

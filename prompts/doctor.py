@@ -1,8 +1,6 @@
-"""The examination of models: each is asked once for each sort of step, with a tiny input whose
-right outcome is known.
+"""Examines models: each is asked once for each kind of step, with a tiny input.
 
-The inputs have answers that are beyond doubt, so that a model that fails one is too weak for the
-step.
+The right outcome is beyond doubt, so that a model that fails is too weak for the step.
 """
 
 import asyncio
@@ -31,9 +29,9 @@ NAMED = ("Ada Korb", "Velin", "1912")  # all that an extraction of the text may 
 
 @dataclass(frozen=True)
 class Probe:
-    """A step with a tiny input: `right` says whether what it makes of the input is so beyond doubt;
-    `asked` tells the user what was asked, and `shown` takes of the outcome what is told where it is
-    wrong.
+    """A step with a tiny input, and whether its outcome is `right`.
+
+    A message to the user describes the input by `asked` and a wrong outcome by `shown`.
     """
 
     step: Callable[[Models], Step]
@@ -63,7 +61,7 @@ _ANSWER = Probe(
     lambda found: found.written.answer,
     lambda found: "1912" in found.written.answer,
 )
-# The roles whose steps have a form of their own; any other is asked for an answer.
+# Roles whose steps have a form of their own; any other is examined by an answer.
 PROBES: Mapping[Role, Probe] = {
     "extract": Probe(
         lambda models: extractor(models, 0, UNTAILORED, claims=False),
@@ -114,9 +112,9 @@ PROBES: Mapping[Role, Probe] = {
 
 @dataclass(frozen=True, slots=True)
 class ExaminedModel:
-    """What was seen of one role's model, at the step that was asked for.
+    """The examination of one role's model by a step.
 
-    `structured`: what holds its server to a form; "offline" without a model.
+    `structured` is the response format of its server; "offline" without a model.
     """
 
     role: Role
@@ -133,10 +131,9 @@ class ExaminedModel:
 
 
 async def examine(models: Models) -> list[ExaminedModel]:
-    """One row for each role, in the order of ROLES. A model that several roles share is asked once
-    for each probe.
+    """One row for each role, in the order of ROLES; roles that share model and probe share a call.
 
-    A step that the profile spares is not asked for: its role is examined by an answer.
+    A role whose step the profile spares is examined by an answer.
     """
     fresh = models.examined()
     asked: dict[object, asyncio.Task[ExaminedModel]] = {}

@@ -1,9 +1,8 @@
-"""Extraction: the entities that a passage names, the relations that it states between them, its
-claims about them.
+"""Extraction: the entities that a passage names, the relations between them, claims about them.
 
-Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what
-was missed), LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the
-words that connect two names, or by the label of a cell.
+Source: GraphRAG (arXiv 2404.16130, section 2.2, also for claims and for further rounds that ask
+what was missed), LightRAG's `Recog`. Offline, names are capitalised words or runs of nouns, and the
+words between two names, or the label of a cell, are their relation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +116,7 @@ class GleanClaims(_ReadPassage):
     found: Extracted = dspy.OutputField()
 
 
-# What a small model is asked for at once: it fills a bounded list, and goes round in an open one.
+# The most that a small model lists; it fills a bounded list, and repeats itself in an open one.
 MOST_LISTED = 20
 
 
@@ -164,7 +163,7 @@ class ListGraph(_ReadPassage):
     found: GraphListed = dspy.OutputField()
 
 
-# Shown where the settings have none, each to passages in its script.
+# The examples where the settings have none; passages get those in their script.
 EXAMPLES: Sequence[Mapping[str, Any]] = (
     {
         "title": "Harrow Mill",
@@ -267,7 +266,7 @@ EXAMPLES: Sequence[Mapping[str, Any]] = (
 
 
 class _ReadingStep(TailoredStep):
-    """A step that reads a passage for things of the configured kinds."""
+    """A step that finds things of the configured kinds in a passage."""
 
     role = "extract"
     output_format: ClassVar[StepAdapter] = StepAdapter(E="entities", R="relations")
@@ -280,14 +279,12 @@ class _ReadingStep(TailoredStep):
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
-        """None where kinds are set: those of the examples are others."""
+        """None where kinds are set, since the examples have others."""
         return () if self.tailoring.entity_types else super().fitting_examples
 
     @property
     def instruction(self) -> str:
-        """With the configured kinds in their place, or at the end of an instruction that has
-        none.
-        """
+        """The instruction with the configured kinds in their place, or at its end."""
         text, kinds = super().instruction, neutralise(self._shown_kinds)
         return (
             text.replace(_KINDS, kinds)
@@ -301,7 +298,7 @@ class _ReadingStep(TailoredStep):
 
 
 class Glean(_ReadingStep):
-    """One passage and what was found in it → what was missed."""
+    """A passage and what was found in it → what was missed."""
 
     step = "glean"
     task: ClassVar[type[dspy.Signature]] = GleanGraph
@@ -312,21 +309,19 @@ class Glean(_ReadingStep):
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
-        """With what a first reader missed."""
+        """The examples of what a first reader missed."""
         return [_missed(example) for example in super().fitting_examples]
 
 
 class GleanWithClaims(Glean):
-    """The same with what was missed of claims."""
+    """`Glean` with claims."""
 
     task = GleanClaims
     output_format = StepAdapter(E="entities", R="relations", C="claims")
 
 
 class Extract(_ReadingStep):
-    """One passage → its entities and relations; a model is asked up to `gleanings` times more
-    what it has missed.
-    """
+    """A passage → its entities and relations; up to `gleanings` more calls add what it missed."""
 
     step = "extract"
     task: ClassVar[type[dspy.Signature]] = ExtractGraph
@@ -340,7 +335,7 @@ class Extract(_ReadingStep):
 
     @property
     def own_author(self) -> str:
-        """Offline only the rules and the kinds count."""
+        """The author; offline its version of the rules and the configured kinds."""
         if self.is_offline:
             kinds = self.tailoring.digest("entity_types")
             name = f"{self.models.name(self.role)}, rules {WORDS_VERSION}"
@@ -351,7 +346,7 @@ class Extract(_ReadingStep):
         )
 
     async def run(self, title: str, passage: str) -> Extracted:
-        """Of the configured kinds; what is of none of them is kept as a "thing"."""
+        """What the passage holds; an entity of no configured kind is a "thing"."""
         if self.is_offline:
             extracted = extract_offline(title, passage)
         else:
@@ -368,9 +363,7 @@ class Extract(_ReadingStep):
         return extracted.model_copy(update={"entities": entities})
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """An answer without an entity is doubted where the passage has names: see
-        `prompts.offline.extract`.
-        """
+        """Raise Doubtful for an answer without an entity where the passage seems to have names."""
         names = [] if outputs["found"].entities else overlooked(inputs["title"], inputs["passage"])
         if names:
             raise Doubtful(
@@ -380,7 +373,7 @@ class Extract(_ReadingStep):
             )
 
     async def _gleaned(self, extracted: Extracted, asked: Mapping[str, object]) -> Extracted:
-        """With what further rounds add; a round that adds nothing is the last."""
+        """The result with what further rounds add; a round that adds nothing is the last."""
         more = self.further(self.models, self.tailoring)
         more.lm = self.lm
         for _ in range(self.gleanings):
@@ -395,10 +388,10 @@ class Extract(_ReadingStep):
 
 
 class ExtractBriefly(Extract):
-    """The same for a small model: a bounded list in JSON, to which a server can hold it.
+    """`Extract` for a small model: a bounded list in JSON, to which a server can hold it.
 
-    In lines of records the 1.5 billion parameters of a Qwen2.5 found a fifth of the names, in this
-    form more than half (docs/experiments.md).
+    Qwen2.5 with 1.5 billion parameters found a fifth of the names in lines of records, and more
+    than half in this form (docs/experiments.md).
     """
 
     task = ListGraph
@@ -413,12 +406,12 @@ class ExtractBriefly(Extract):
 
     @property
     def _shown_kinds(self) -> str:
-        """Their names alone: a small model takes what is said of them for things of the passage."""
+        """The names alone: a small model takes the meanings for things in the passage."""
         return ", ".join(kind.partition(" (")[0] for kind in self.tailoring.kinds)
 
 
 class ExtractWithClaims(Extract):
-    """The same with the passage's claims, for which a model is asked in the same call."""
+    """`Extract` with the passage's claims, from the same call."""
 
     task = ExtractClaims
     output_format = StepAdapter(E="entities", R="relations", C="claims")
@@ -426,9 +419,7 @@ class ExtractWithClaims(Extract):
 
 
 def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
-    """The step that extracts. `claims` asks a model for them too; the offline reader finds them in
-    any case.
-    """
+    """The step that extracts. `claims` asks a model for them; offline they are always found."""
     if claims:
         return ExtractWithClaims(models, gleanings, tailoring)
     small = models.policy.profile == "small"
@@ -436,7 +427,7 @@ def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool
 
 
 def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
-    """An example as a small model is to write it."""
+    """An example in the form for a small model."""
     extracted: Extracted = shown["found"]
     listed = GraphListed.model_construct(
         entities=[_cut_to(EntityListed, entity) for entity in extracted.entities[:MOST_LISTED]],
@@ -448,12 +439,12 @@ def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _cut_to(kind: type[Listed], found: BaseModel) -> Listed:
-    """What was found with the fields of this kind."""
+    """A record with only the fields of this kind."""
     return kind.model_construct(**{name: getattr(found, name) for name in kind.model_fields})
 
 
 async def _missed_in(extracted: Extracted, asked: Mapping[str, object], more: Glean) -> Extracted:
-    """What a further round finds that the rounds before it missed."""
+    """What a further round finds that the earlier ones missed."""
     missed: Extracted = (await more.acall(**asked, known=known(extracted))).found
     return missed
 
@@ -464,9 +455,7 @@ def _shown(example: Example) -> Mapping[str, object]:
 
 
 def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
-    """The example with its last entity missed by the first reader, and what is said of that entity
-    with it.
-    """
+    """The example as if its first reader had missed the last entity and all about it."""
     extracted: Extracted = shown["found"]
     names = {entity.name for entity in extracted.entities[-1:]}
     relations = [
@@ -483,9 +472,7 @@ def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _found(example: Example) -> Extracted:
-    """What the example shows, as a model writes it; signs that structure a prompt are broken as in
-    any input.
-    """
+    """The records of an example, neutralised like any input."""
     return Extracted.model_validate(
         neutralised(example.model_dump(include={"entities", "relations"}))
     )

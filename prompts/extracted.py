@@ -1,18 +1,18 @@
 """What extraction yields of a passage: entities, the relations between them, and claims."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from prompts.text.regex import regex
 from prompts.text.words import fold
 
-# What a text says when two names mean the same; entity resolution joins them.
+# The predicate between two names of one thing, which entity resolution joins.
 ALIAS_PREDICATE = "also known as"
 
 Status = Literal["true", "false", "suspected"]
 
-_ANY_WORD = regex(r"\w+")
+_ANY_WORD = re.compile(r"\w+")
 # How models write that there is nothing to write.
 _NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
 
@@ -74,11 +74,9 @@ Found = EntityFound | RelationFound | ClaimFound
 
 
 def merge(first: Extracted, more: Extracted) -> Extracted:
-    """The first, and of `more` what it lacks: other names, statements and claims, and other things
-    said of its own.
+    """The first, with the records of `more` that are new.
 
-    A further record of the same stays where its description is not part of one that is kept
-    already.
+    A record about the same is new where its description is not part of an earlier one.
     """
     descriptions: dict[tuple[str, ...], list[str]] = {}
     records: list[Found] = [*first.entities, *first.relations, *first.claims]
@@ -100,7 +98,7 @@ def merge(first: Extracted, more: Extracted) -> Extracted:
 
 
 def known(extracted: Extracted) -> list[str]:
-    """What a further round is told: each name, each statement and each claim once."""
+    """Distinct names, statements and claims, as a further round reads them."""
     names = [entity.name for entity in extracted.entities]
     stated = [
         f"{relation.source} -[{relation.predicate}]-> {relation.target}"
@@ -111,26 +109,18 @@ def known(extracted: Extracted) -> list[str]:
 
 
 def _about(record: Found) -> tuple[str, ...]:
-    """What a record is about, in whatever capitals and spaces."""
+    """What a record is about, regardless of capitals and spaces."""
     match record:
         case EntityFound():
             parts: tuple[str, ...] = (record.name,)
         case RelationFound():
             parts = (record.source, record.target, record.predicate)
         case ClaimFound():
-            parts = (
-                record.subject,
-                record.object,
-                record.kind,
-                record.status,
-                record.since,
-                record.until,
-            )
+            when = (record.since, record.until)
+            parts = (record.subject, record.object, record.kind, record.status, *when)
     return tuple(" ".join(fold(part).split()) for part in parts)
 
 
 def _words(text: str) -> str:
-    """Folded words, each between blanks: parts are found in wholes, whatever stands between the
-    words.
-    """
+    """Folded words between blanks, so that parts are found whatever punctuation there is."""
     return f" {' '.join(_ANY_WORD.findall(fold(text)))} "

@@ -1,8 +1,8 @@
 """Filter: does a passage help with the question? Entailment, neutral or contradiction, and why.
 
-ERM4's Knowledge Filter. The strong hypothesis is that a passage holds a direct answer (questions
-for a single fact), the weak one that it may help (questions that need several passages). The model
-says which of them a question needs.
+This is ERM4's Knowledge Filter. By the strong hypothesis a passage holds a direct answer (for
+questions about a single fact), by the weak one it may help (for those that need several passages);
+the model chooses.
 """
 
 import asyncio
@@ -52,9 +52,7 @@ ALL_READ = "the model that answers reads every passage"
 
 @dataclass(frozen=True, slots=True)
 class FilterVerdict:
-    """The label of one passage and why; `against` is the number of the passage that a contradiction
-    denies.
-    """
+    """The label of one passage; `against` is the number of the passage that it contradicts."""
 
     label: Label
     explanation: str
@@ -68,8 +66,7 @@ NOT_JUDGED = FilterVerdict("neutral", "no model judged it")
 class FilterRequest:
     """A question, what its passages must do, and the passages, best first.
 
-    `all_read`: the model that answers reads all of them, so that judging them before would gain
-    nothing.
+    `all_read`: the answering model reads all of them, so that judging them gains nothing.
     """
 
     question: str
@@ -112,9 +109,7 @@ class FilterKnowledge(dspy.Signature):
 
 @cache
 def _encoder(folder: str) -> "CrossEncoder":
-    """A cross-encoder, loaded at its first use; ModelUnavailable where it is not on this
-    machine.
-    """
+    """The cross-encoder; ModelUnavailable at its first use where it is not on this machine."""
     from prompts.engine.local_models import CrossEncoder
 
     return CrossEncoder(folder)
@@ -157,10 +152,9 @@ class Filter(Step):
     async def run(
         self, request: FilterRequest, batch: Sequence[NumberedText]
     ) -> dict[int, FilterVerdict]:
-        """Verdicts of the model by the numbers of the passages: one call for those of the batch.
+        """Verdicts by the numbers of the passages, from one call for the batch.
 
-        A passage that the model leaves out is missing. A cross-encoder gives the likeliest label of
-        each.
+        A passage that a language model leaves out is missing; a cross-encoder labels each.
         """
         if encoder := self.models.encoder(self.role):
             return await asyncio.to_thread(_labels_of, encoder, request.question, batch)

@@ -113,9 +113,7 @@ class GradeAnswer(dspy.Signature):
 
 
 class _Judging(Step):
-    """Asks the judge. `repeat` (from 1) tells tries apart that the cache would answer as one: they
-    are made at temperature 1, a single try at 0.
-    """
+    """Asks the judge. Tries with a `repeat` (from 1) are at temperature 1 and cached apart."""
 
     role = "judge"
 

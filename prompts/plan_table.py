@@ -1,8 +1,7 @@
-"""The plan for a question over tables: which operation on which columns and rows answers it
-(StructRAG, section 2.4).
+"""Plans which operation on which rows and columns answers a question (StructRAG, section 2.4).
 
-A model plans; without one there is no plan, and the rows are shown as excerpts like any other text.
-A plan names operations of ours (`tasks.tables.run_plan`) and never holds code.
+Without a model there is no plan, and rows are excerpts like any other text. A plan names operations
+of `tasks.tables.run_plan` and never holds code.
 """
 
 from collections.abc import Sequence
@@ -31,9 +30,9 @@ Operation = Literal[
     "sort",
     "none",
 ]
-MOST_SAMPLES = 6  # of a column's cells, each of at most this share of the tokens of all tables
-SAMPLE_SHARE = 1 / 250
-AT_ONCE = 4  # tables among which the tokens are divided; where some are small, more fit
+MOST_SAMPLES = 6  # cells of a column that are shown
+SAMPLE_SHARE = 1 / 250  # of the tokens of all tables, for one cell
+AT_ONCE = 4  # tables that share the tokens; where some are small, more fit
 _LONGEST_LABEL = 60
 
 
@@ -96,9 +95,7 @@ class PlanOverTables(dspy.Signature):
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table as a planner sees it: every cell as written; the first column says what the rows are
-    called.
-    """
+    """A table with every cell as written; the first column names the rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -106,16 +103,14 @@ class TableView:
 
 
 class PlanTable(Step):
-    """A question and the tables that are there → a plan, or None where the tables do not
-    answer it.
-    """
+    """A question and tables → a plan, or None where the tables do not answer it."""
 
     step = "plan_table"
     role = "decompose"
     task = PlanOverTables
 
     async def run(self, question: str, tables: Sequence[TableView]) -> TablePlan | None:
-        """`plan.table` counts the tables from 1, in the order given."""
+        """The plan; its `table` counts the given tables from 1."""
         if self.is_offline:
             return None
         asked = set(content_terms(question))
@@ -135,8 +130,9 @@ class PlanTable(Step):
 
 
 def shown_table(table: TableView, asked: set[str], most: int, at_once: int) -> str:
-    """A table as text, where so many share `most` tokens: of its columns those nearest to the
-    question, of their cells those that it may name.
+    """A table as text in its share of `most` tokens, which `at_once` tables divide.
+
+    It shows the columns nearest to the question, and the cells that the question may name.
     """
     ranked = sorted(
         range(len(table.columns)),
@@ -178,9 +174,7 @@ def _overlap(asked: set[str], text: str) -> int:
 
 
 def _shared(asked: set[str], table: TableView) -> float:
-    """How many of the question's words a table has: in its name and columns, and in the names of
-    its rows.
-    """
+    """The number of the question's words in a table's name and columns (double) and row names."""
     named = {
         term
         for text in (table.name, *table.columns)

@@ -1,7 +1,7 @@
-"""What reports give towards an answer: how relevant each is, its points, and what to look up next.
+"""Reads reports for an answer: the relevance of each, its points, and what to look up next.
 
-Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRIFT search after the
-authors' later work.
+Source: GraphRAG (arXiv 2404.16130), section 2.6 (map), and the authors' later work (dynamic
+selection, DRIFT search).
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,9 @@ RULE_FOLLOW_UPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A report as a model reads it: its title, its summary, and its findings with the sentences
-    that show them.
+    """A report as a model reads it: title, summary, and findings with the evidence for each.
 
-    The numbers of the findings are those of the evidence, whose `prior` says how near their passage
-    is (0-1).
+    A finding has the number of its evidence, whose `prior` (0-1) is the passage's nearness.
     """
 
     title: str
@@ -87,7 +85,7 @@ class Partial(Step):
     output_format = StepAdapter(items=True)
 
     async def run(self, reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
-        """Points in the model's order, as it wrote them."""
+        """Points in the model's order."""
         if self.is_offline:
             return points_by_rules(reports, topic)
         shown = [report.written() for report in reports]
@@ -98,20 +96,17 @@ class Partial(Step):
 
 
 def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list[PointWritten]:
-    """The points with those of their numbers that findings of these reports have."""
+    """The points without numbers that no finding of these reports has."""
     known = {piece.number for report in reports for _, piece in report.findings}
-    return [
-        point.model_copy(
-            update={
-                "findings": [number for number in dict.fromkeys(point.findings) if number in known]
-            }
-        )
-        for point in points
-    ]
+
+    def existing(numbers: Sequence[int]) -> list[int]:
+        return [number for number in dict.fromkeys(numbers) if number in known]
+
+    return [point.model_copy(update={"findings": existing(point.findings)}) for point in points]
 
 
 def points_by_rules(reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
-    """Each finding's own sentence as a point; what it helps is `CollectionTopic.worth`."""
+    """Each finding's own sentence as a point, scored by `CollectionTopic.worth`."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [
         PointWritten(
@@ -162,9 +157,7 @@ class ExploreReports(dspy.Signature):
 
 
 class Explore(Step):
-    """A question, what was looked up, and texts → points with the statements that show them, and
-    follow-ups.
-    """
+    """A question, a focus and texts → points with their statements, and follow-up questions."""
 
     step = "explore"
     role = "answer"
@@ -173,7 +166,7 @@ class Explore(Step):
     output_format = StepAdapter(items=True)
 
     async def run(self, focus: str, texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
-        """Points as the model wrote them; follow-ups are bounded, the best first."""
+        """Points in the model's order; the best follow-ups, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, topic)
         shown = first_fitting(
@@ -188,9 +181,7 @@ class Explore(Step):
 
 
 def explore_by_rules(texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
-    """The statements as points; what to look up next are the names that the best of them bring
-    in.
-    """
+    """The statements as points, and the new names in the best of them as follow-ups."""
     points = points_by_rules(texts, topic)
     best = follow_ups_offline(
         [(point.text, point.score) for point in points], topic, RULE_FOLLOW_UPS
@@ -237,9 +228,9 @@ class Rate(Step):
     output_format = StepAdapter(items=True)
 
     async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float | None]:
-        """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what
-        lies near to the question stands in the report's community. None for a report that the model
-        leaves out.
+        """The relevance of each report, whose text is its opening; None where the model gave none.
+
+        `prior` (0-1) is the share of the passages near the question in the report's community.
         """
         if self.is_offline:
             return [rate_offline(report, topic) for report in reports]
@@ -256,7 +247,7 @@ class Rate(Step):
         ]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """A report without a rating may be an oversight: the model is told once."""
+        """Raise Doubtful where a report has no rating."""
         missing = left_out(
             len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings)
         )

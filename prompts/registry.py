@@ -1,4 +1,4 @@
-"""All steps that ask a model, by name: the one place that knows every prompt."""
+"""All steps that ask a model, by name."""
 
 import inspect
 import pkgutil
@@ -15,15 +15,13 @@ from prompts.route import LINEAR, Route
 from prompts.structures import StructureName
 from prompts.structurize import Structurize
 
-# Rooms without steps.
+# Packages and modules without steps.
 _NO_STEPS = ("prompts.engine", "prompts.text", "prompts.registry")
 
 
 @cache
 def steps() -> Mapping[str, tuple[type[Step], ...]]:
-    """The classes of each step by its name, in the order of the names; of several the plain one
-    first.
-    """
+    """The classes of each step by its name, sorted by name; the plainest class first."""
     classes: dict[str, list[type[Step]]] = {}
     for module in pkgutil.walk_packages(prompts.__path__, "prompts."):
         if module.name.startswith(_NO_STEPS):
@@ -43,9 +41,7 @@ def steps() -> Mapping[str, tuple[type[Step], ...]]:
 
 
 def build(step: type[Step], **settings: object) -> Step:
-    """A step with those of the settings that it takes, such as `models`, `tailoring`,
-    `language`.
-    """
+    """A step with the settings that its constructor takes, such as `models` and `language`."""
     parameters = inspect.signature(step.__init__).parameters
     factory: Callable[..., Step] = step
     return factory(**{name: value for name, value in settings.items() if name in parameters})
@@ -57,16 +53,12 @@ _STRUCTURES: Mapping[str, StructureName] = {
 
 
 def instruction_names() -> list[str]:
-    """What files with a user's own instructions may be called: the steps, and the forms of one that
-    has several.
-    """
+    """The names that a user's own instructions may have: the steps, and structurize's forms."""
     return sorted([*steps(), *_STRUCTURES])
 
 
 def forms(name: str, models: Models, **settings: object) -> list[Step]:
-    """The step with these settings, once for each form of what goes in and comes out of it; of a
-    name of one form that alone.
-    """
+    """The step with these settings, once for each of its forms, or only in the form named."""
     if name in _STRUCTURES:
         return [Structurize(models, _STRUCTURES[name])]
     if name == Structurize.step:
@@ -75,9 +67,7 @@ def forms(name: str, models: Models, **settings: object) -> list[Step]:
 
 
 def misfit(program: Program) -> str:
-    """What a folder should hold in place of this compiled step; empty where the step can be loaded
-    as it is.
-    """
+    """What a folder should hold instead of this compiled step; empty where it can be loaded."""
     name, shape = str(program["step"]), program["shape"]
     if name not in steps():
         return f"a program for one of the steps {', '.join(steps())}, not for {name!r}"

@@ -1,10 +1,10 @@
 """Community reports: title, summary, rating, and findings that cite statements (GraphRAG 2.5).
 
-No model is called where there are so few statements that it could only repeat them: they are
-quoted.
+A few statements, which a model could only repeat, are quoted instead.
 """
 
 import math
+import re
 from collections.abc import Sequence
 
 import dspy
@@ -14,14 +14,11 @@ from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful
 from prompts.engine.step import Inputs, Outputs
 from prompts.tailored_step import TailoredStep
-from prompts.text.regex import regex
 from prompts.text.words import is_han
 
-# How many statements a report quotes where no model writes it.
-MOST_QUOTED = 6
-# So few statements are quoted as they are: a report on them would only repeat them.
-FEW_STATEMENTS = 3
-_NUMBER = regex(r"\[(\d+)\]")
+MOST_QUOTED = 6  # statements in a report that no model writes
+FEW_STATEMENTS = 3  # statements that a model's report could only repeat
+_NUMBER = re.compile(r"\[(\d+)\]")
 
 
 class StatementGiven(BaseModel):
@@ -77,9 +74,7 @@ class WriteReport(dspy.Signature):
 
 
 class WriteReports(TailoredStep):
-    """A community's entities and statements → its report. With `sparing`, a few statements are
-    quoted instead.
-    """
+    """A community's entities and statements → its report."""
 
     step = "report"
     role = "report"
@@ -90,7 +85,7 @@ class WriteReports(TailoredStep):
     def sure(
         self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
     ) -> ReportWritten | None:
-        """The report that needs no model; None where a model has to write it."""
+        """The report without a model; None where a model has to write it."""
         if self.is_offline:
             return report_offline(entities, statements)
         few = self.sparing and len(statements) <= FEW_STATEMENTS
@@ -99,7 +94,7 @@ class WriteReports(TailoredStep):
     async def run(
         self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
     ) -> ReportWritten:
-        """What a model writes, where `sure` gives none."""
+        """The model's report, for where `sure` gives None."""
         prediction = await self.acall(
             entities=_introduced(entities, statements),
             statements=[f"[{statement.number}] {statement.text}" for statement in statements],
@@ -108,9 +103,7 @@ class WriteReports(TailoredStep):
         return report
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """Raises Doubtful for a finding that cites none of the given statements; the model is then
-        asked once more.
-        """
+        """Raise Doubtful where a finding cites none of the given statements."""
         known = {
             int(match[1])
             for statement in inputs["statements"]
@@ -130,7 +123,7 @@ class WriteReports(TailoredStep):
 def _introduced(
     entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
 ) -> list[str]:
-    """Names, with the descriptions that the statements do not hold already."""
+    """Names, with descriptions that are not part of the statements."""
     text = "\n".join(statement.text for statement in statements)
     return [
         f"{name}: {description}" if description and description not in text else name
@@ -141,9 +134,7 @@ def _introduced(
 def report_offline(
     entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
 ) -> ReportWritten:
-    """A report of quoted statements, chosen greedily so that they cover the community's
-    entities.
-    """
+    """A report of quoted statements that cover the community's entities, chosen greedily."""
     return _quoting(entities, statements, _cover(statements))
 
 
@@ -176,9 +167,7 @@ def _quoting(
 
 
 def _cover(statements: Sequence[StatementGiven]) -> list[StatementGiven]:
-    """Up to MOST_QUOTED statements; each adds the most entities not covered yet, degree breaks
-    ties.
-    """
+    """Up to MOST_QUOTED statements; each adds the most new entities, degree breaks ties."""
     left, covered, chosen = list(statements), set[str](), list[StatementGiven]()
     while left and len(chosen) < MOST_QUOTED:
         best = max(

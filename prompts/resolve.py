@@ -1,5 +1,4 @@
-"""Do two names mean one thing? The decision on the pairs that the rules of entity resolution leave
-open.
+"""Decides whether pairs of names, which the rules of entity resolution leave open, are one thing.
 
 A model gets many pairs in one call. A pair on which no model has decided is not joined.
 """
@@ -93,10 +92,10 @@ class Resolve(Step):
     output_format = StepAdapter(items=True)
 
     async def run(self, pairs: Sequence[Pair]) -> list[Decided]:
-        """In the order of the pairs; at most PAIRS_IN_ONE_CALL are meant to be asked at once."""
+        """The decisions in the order of the pairs, of which there are at most PAIRS_IN_ONE_CALL."""
         if self.is_offline:
             return [UNDECIDED] * len(pairs)
-        # A share for each name of a full call, so that a pair reads the same in any company.
+        # Each name has the share of a full call, so that a pair always reads the same.
         most = self.policy.limits.rate // (2 * PAIRS_IN_ONE_CALL)
         shown = [_shown(number, pair, most) for number, pair in enumerate(pairs)]
         verdicts: PairVerdicts = (await self.acall(pairs=shown)).decided
@@ -111,7 +110,7 @@ class Resolve(Step):
         ]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """What is left out is asked for once more; then it stays undecided."""
+        """Raise Doubtful where a pair has no verdict."""
         missing = left_out(
             len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts)
         )

@@ -1,8 +1,8 @@
 """Rewrite: what is searched for in place of a question (ERM4, Query Rewriter+: p → (s, Q)).
 
-One question that stands on its own with its search queries; a hypothetical passage (HyDE, arXiv
-2212.10496); the keys by which the graph is searched: low ones name things, high ones what is asked
-of them (LightRAG, section 3.2).
+That is a complete question with its search queries; a hypothetical passage (HyDE, arXiv
+2212.10496); or keys for the graph: low ones name things, high ones what is asked of them (LightRAG,
+section 3.2).
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,14 +18,14 @@ from prompts.text.languages import names_of
 from prompts.text.words import is_han
 
 MAX_READINGS, MAX_QUERIES = 4, 4
-# A longer question says more than it asks: a model finds what that is.
+# A longer question also tells something: a model finds what it asks.
 LONG_WORDS, LONG_HAN = 50, 100
 ALONE = "a short question without a history stands on its own"
 LOW = "low effort: a question without a history is searched for as it is"
 
 
 MAX_KEYS = 8
-LONGEST = 120  # signs: what is longer is a sentence and no key
+LONGEST = 120  # characters: what is longer is a sentence and no key
 LOW_KEYS = "low effort: names and words of the question are its keys"
 
 
@@ -81,8 +81,8 @@ class Rewrite(Step):
     task = RewriteQuestion
 
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
-        """The model's question and ambiguities as it wrote them; its first queries."""
-        if self.is_offline or not (history or self._asks_of_one(question)):
+        """The model's question, its first queries, and the ambiguities."""
+        if self.is_offline or not (history or self._asks_alone(question)):
             return Rewriting(question=with_previous_question(question, history))
         shown = recent(history, self.policy.limits.rate)
         written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
@@ -100,31 +100,30 @@ class Rewrite(Step):
             ],
         )
 
-    def _asks_of_one(self, question: str) -> bool:
-        """Whether a model reads a question that follows nothing."""
+    def _asks_alone(self, question: str) -> bool:
+        """Whether a model is asked about a question without a history."""
         if is_long(question) and self.policy.effort != "low":
             return True
         return not self.spares(LOW if self.policy.effort == "low" else ALONE)
 
 
 def is_long(question: str) -> bool:
-    """Whether a question is longer than one that asks for something and says no more."""
+    """Whether a question is so long that it also tells something."""
     return len(question) > LONG_HAN if is_han(question) else len(question.split()) > LONG_WORDS
 
 
 def recent(history: Sequence[str], most: int) -> list[str]:
-    """The last turns that fit into so many tokens, oldest first; one at least, if there is any."""
+    """The last turns in at most `most` tokens, oldest first; at least one, if there is any."""
     return first_fitting(
         [" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most
     )[::-1]
 
 
 def with_previous_question(question: str, history: Sequence[str]) -> str:
-    """The question as it is searched for without a model: one that names nothing follows the last
-    question that does.
+    """The question as it is searched for without a model.
 
-    The words of both are then searched for. No pronoun is filled in: what "it" stands for is a
-    model's to say.
+    The last question that names something precedes one that does not, so that the words of both
+    are searched for. Only a model replaces pronouns.
     """
     if not history or names_of(question):
         return question.strip()
@@ -149,9 +148,7 @@ class WriteHypothesis(dspy.Signature):
 
 
 class Hypothesize(Step):
-    """A question → a hypothetical passage; there is no offline version, since it would be
-    invented.
-    """
+    """A question → a hypothetical passage. There is no offline version."""
 
     step = "hypothesize"
     role = "rewrite"
@@ -159,7 +156,6 @@ class Hypothesize(Step):
     task = WriteHypothesis
 
     async def run(self, question: str) -> str:
-        """The passage, white space folded."""
         passage: str = (await self.acall(question=question)).passage
         return " ".join(passage.split())
 
@@ -202,7 +198,7 @@ class Keywords(Step):
         return Keys(high=_bounded(keys.high), low=_bounded(keys.low))
 
 
-def _bounded(keys: Iterable[str], most: int = MAX_KEYS) -> list[str]:
-    """Distinct keys of a bearable length, the first ones."""
+def _bounded(keys: Iterable[str]) -> list[str]:
+    """The first distinct keys that are not too long."""
     folded = dict.fromkeys(" ".join(key.split()) for key in keys)
-    return [key for key in folded if 0 < len(key) <= LONGEST][:most]
+    return [key for key in folded if 0 < len(key) <= LONGEST][:MAX_KEYS]

@@ -22,8 +22,7 @@ from prompts.text.question import ParsedQuestion, is_plain
 
 __all__ = ["LINEAR", "UNIT", "LinearClassifier", "Route", "Routed", "features", "program_of"]
 
-# The shape of a program that is no compiled prompt but a classifier, which stands in where the role
-# has no model.
+# The shape of a program that is a classifier, for a role without a model.
 LINEAR = "linear"
 LOW = "low effort: the passages are read as they are"
 SINGLE = "a short question for one thing is answered from passages as they are"
@@ -65,8 +64,9 @@ class Route(Step):
     task = RouteQuestion
 
     async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
-        """`ask` and `tabular` (whether the best passages are rows) are what the rules read; a model
-        reads as much of the core content as fits.
+        """Rules read `ask` and `tabular` (whether the best passages are rows).
+
+        A model reads the question and as much of the core content as fits.
         """
         if not self.is_offline and self.policy.effort == "low" and self.spares(LOW):
             return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
@@ -88,6 +88,6 @@ class Route(Step):
 
     @property
     def _classifier(self) -> LinearClassifier | None:
-        """The last one among the programs; None where there is none, which means ours."""
+        """The last classifier among the programs; None means ours."""
         trained = [program for program in self.models.programs if program.get("shape") == LINEAR]
         return classifier_of(trained[-1]) if trained else None

@@ -1,30 +1,29 @@
-"""Structures of knowledge: the form in which each is written, and the check of each element against
-its sentence.
+"""Structures of knowledge: how each is written, and the check of its elements.
 
-Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3); published structurizers
-change figures while they copy them (section 5), so every element is compared with the sentence that
-it names, and what differs is counted.
+They are Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3). Published
+structurizers change figures while they copy them (section 5), so every element is compared with the
+sentence that it names, and those that differ are counted.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from prompts.text.evidence import Evidence
-from prompts.text.regex import regex
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import is_han
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 # The share of the words of an element that its sentence (with title and heading) must have.
 SAID = 0.6
-_FIGURE = regex(r"\d(?:[\d.,:/\u00a0-]*\d)?")
-_NUMBERED = regex(r"\d+(?:\.\d+)*")
+_FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
+_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
 def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The elements of one document's evidence where the text has that structure already: the cells
-    of rows, each a triple too, and the steps of a numbered list. Nothing where it has not: then a
-    model makes them.
+    """The elements of one document's evidence that already has the structure; empty for others.
+
+    Cells of rows are also triples; the steps of a numbered list are an algorithm.
     """
     if structure in {"table", "graph"}:
         pieces = [piece for piece in evidence if not piece.label]
@@ -42,10 +41,9 @@ def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[E
 
 
 def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
-    """How many elements do not say, in words and figures of their own sentence, what that sentence
-    says.
+    """The number of elements whose words or figures are not those of their sentence.
 
-    A paraphrase, or a name in place of a pronoun, is among them: a flag, no reason to refuse it.
+    A paraphrase, or a name in place of a pronoun, counts too and is still kept.
     """
     if structure == "chunk":
         return 0
@@ -57,9 +55,7 @@ def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
 
 
 def _said(part: str, element: Evidence) -> bool:
-    """Whether the sentence, with what it hangs on, has the figures of a part exactly, and most of
-    its words.
-    """
+    """Whether the sentence in its context has the exact figures of a part, and most words."""
     around = f"{element.title}\n{element.heading}\n{element.before}\n{element.text}"
     terms = set(concept_terms(part))
     return has_figures(part, around) and len(terms & set(concept_terms(around))) >= SAID * len(
@@ -68,19 +64,15 @@ def _said(part: str, element: Evidence) -> bool:
 
 
 def has_figures(value: str, source: str) -> bool:
-    """Whether every figure of a statement stands in its source exactly as written ("1,308,463" is
-    not "1308463").
-    """
+    """Whether the source has every figure of a statement as written ("1,308", not "1308")."""
     known = set(_FIGURE.findall(source))
     return all(figure in known for figure in _FIGURE.findall(value))
 
 
 def numbered(lines: Sequence[Evidence]) -> list[Evidence]:
-    """Catalogue lines under valid hierarchical numbers (1, 1.1, 1.2, 2): no gap, no number twice,
-    no child alone.
+    """Catalogue lines in their order under valid hierarchical numbers (1, 1.1, 1.2, 2).
 
-    The depth of each line is kept where it has a line above it, one deeper at most; the order of
-    the lines is theirs.
+    A line is at most one level deeper than the one above it.
     """
     counters: list[int] = []
     catalogue = []
@@ -100,17 +92,16 @@ def _depth(label: str) -> int:
 
 
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
-# From so many cells in a hundred on, a table is written with a column for each attribute.
-_DENSE = 50
+_DENSE = 50  # percent of cells from which a table is written with a column for each attribute
 
 
 def rendered(structure: StructureName, elements: Sequence[Evidence]) -> str:
-    """The elements as text; empty where there is none."""
+    """The elements as text; empty without elements."""
     return _FORMS[structure](elements) if elements else ""
 
 
 def _table(elements: Sequence[Evidence]) -> str:
-    """Rows by columns where most of the cells are there, else one cell a line."""
+    """Rows by columns where most cells have a value, else one cell a line."""
     rows = list(dict.fromkeys(element.label for element in elements))
     columns = list(dict.fromkeys(element.attribute for element in elements))
     cells: dict[tuple[str, str], list[str]] = {}
@@ -128,7 +119,7 @@ def _table(elements: Sequence[Evidence]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows of cells as a Markdown table; each cell on one line, its bars escaped."""
+    """A Markdown table, with each cell on one line and its bars escaped."""
     lines = [
         [" ".join(cell.split()).replace("|", "\\|") for cell in row]
         for row in (head, ["---"] * len(head), *rows)
@@ -146,9 +137,7 @@ def _graph(elements: Sequence[Evidence]) -> str:
 
 
 def _algorithm(elements: Sequence[Evidence]) -> str:
-    """One step a line, in order; its condition before it, in the words of the source ("IF the alarm
-    sounds: …").
-    """
+    """One step a line, in order, after its condition in the source's words ("IF it rains: …")."""
     lines = []
     for number, step in enumerate(elements, 1):
         condition = (

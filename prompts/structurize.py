@@ -1,8 +1,7 @@
 """Structurize: what documents say, in the structure that a question needs (StructRAG, section 2.3).
 
-A table of cells, a graph of triples, an algorithm of steps or a catalogue of numbered lines; each
-type has a form of its own. What a model makes of a document stands; an element whose figures or
-names do not stand in the sentence that it points to is kept and counted as unverified.
+That is a table of cells, a graph of triples, an algorithm of steps or a catalogue of numbered
+lines. An element whose figures or names are not in its sentence is kept and counted as unverified.
 """
 
 from collections.abc import Sequence
@@ -151,7 +150,7 @@ class BuildCatalogue(_Build):
 class BuiltStructure:
     """(k_i, b_i): the elements of one document and a description of them.
 
-    `unverified` counts those whose figures or names do not stand in their sentences.
+    `unverified` counts those whose figures or names are not in their sentences.
     """
 
     document: str
@@ -162,9 +161,7 @@ class BuiltStructure:
 
 
 class Structurize(Step):
-    """Sentences → their elements in the chosen structure; of one document, or of several small ones
-    in one call.
-    """
+    """Sentences of one or several documents → their elements in the chosen structure."""
 
     step = "structurize"
     role = "structurize"
@@ -179,21 +176,18 @@ class Structurize(Step):
 
     def __init__(self, models: Models | None = None, structure: StructureName = "table") -> None:
         super().__init__(models)
-        self.structure, self.__dict__["task"] = (
-            structure,
-            self.forms.get(structure, BuildTable),
-        )  # of this one instance
+        self.structure = structure
+        self.__dict__["task"] = self.forms.get(structure, BuildTable)  # of this instance alone
 
     @property
     def instruction_names(self) -> tuple[str, ...]:
-        """Each structure may have one of its own."""
+        """Each structure may have an instruction of its own."""
         return f"{self.step}_{self.structure}", self.step
 
     async def run(self, evidence: Sequence[Evidence], question: str) -> list[BuiltStructure]:
-        """What a model makes of the sentences, one `BuiltStructure` a document, in the order of the
-        evidence.
+        """A structure for each document, in the order of the evidence.
 
-        An element that names no sentence is told of the first document, unverified.
+        An element without a known sentence goes to the first document, unverified.
         """
         by_number = {piece.number: piece for piece in evidence}
         titles = dict.fromkeys(piece.title for piece in evidence)
@@ -222,16 +216,15 @@ class Structurize(Step):
 def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     """(label, attribute, value, sentence) of each element."""
     _, elements = dict(built).values()
-    rows = (
-        list(dict(element).values()) for element in elements
-    )  # a catalogue's lines have no attribute
+    rows = (list(dict(element).values()) for element in elements)
+    # A catalogue's lines have no attribute.
     return [(row[0], row[1] if len(row) > 3 else "", row[-2], row[-1]) for row in rows]
 
 
 def built_of(
     structure: StructureName, document: str, title: str, made: Sequence[Evidence], about: str
 ) -> BuiltStructure:
-    """Elements as they were made, each once, with how many are unverified."""
+    """The structure of one document: distinct elements, and how many are unverified."""
     elements = list(
         dict.fromkeys(element for element in made if element.value.strip() or structure == "chunk")
     )

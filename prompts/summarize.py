@@ -1,10 +1,9 @@
-"""What one entity is, and how two entities are tied, from all that was said of them (GraphRAG 2.3;
-LightRAG `Prof`).
+"""Describes entities and relations by all that was said of them (GraphRAG 2.3; LightRAG `Prof`).
 
-A model is spared where few short statements are a description already: joined, they are no longer
-than one.
+A few short statements are joined without a model, since a description would be no shorter.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,17 +14,15 @@ from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful, rough_tokens
 from prompts.engine.step import Inputs, Outputs, left_out
 from prompts.tailored_step import TailoredStep
-from prompts.text.regex import regex
 from prompts.text.words import fold
 
 MAX_SENTENCES = 3
 MAX_LENGTH = 500
-# What is joined instead of summarised: a summary may have four sentences as well, and would be no
-# shorter.
+# Joined instead of summarised: a summary of four sentences would be no shorter.
 MOST_JOINED = 4
 MOST_JOINED_TOKENS = 120
-# What follows a name where a statement says what it is.
-_DEFINES = regex(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
+# What follows a name in a statement that defines it.
+_DEFINES = re.compile(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
 
 
 class SummarizeEntity(dspy.Signature):
@@ -74,9 +71,7 @@ class SummarizeRelations(dspy.Signature):
 
 
 class Summarize(TailoredStep):
-    """The statements about an entity → one description. With `sparing`, few short ones are joined
-    instead.
-    """
+    """The statements about an entity → one description."""
 
     step = "summarize"
     role = "summarize"
@@ -84,13 +79,13 @@ class Summarize(TailoredStep):
     writes_in = "statements"
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
-        """The description that needs no model; None where one is to be asked."""
+        """The description without a model; None where a model has to write it."""
         if self.is_offline:
             return summarize_offline(name, statements)
         return " ".join(ranked(name, statements)) if self.sparing and is_short(statements) else None
 
     async def run(self, name: str, statements: tuple[str, ...]) -> str:
-        """What a model writes, where `sure` gives none."""
+        """The model's description, for where `sure` gives None."""
         prediction = await self.acall(name=name, statements=list(statements))
         return str(prediction.description)
 
@@ -114,9 +109,7 @@ class StatedRelation:
 
 
 class DescribeRelations(TailoredStep):
-    """Several relations with what is stated of each → a description and keys for each that a model
-    gave one.
-    """
+    """Relations with their statements → a description and keys for each."""
 
     step = "relate"
     role = "summarize"
@@ -125,14 +118,14 @@ class DescribeRelations(TailoredStep):
     output_format = StepAdapter(items=True)
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
-        """In the order of the relations; None for one that the model left out twice."""
+        """The descriptions in order; None for a relation that the model left out twice."""
         shown = [f"[{number}] {relation}" for number, relation in enumerate(relations)]
         described: RelationsDescribed = (await self.acall(relations=shown)).described
         by_number = {relation.relation: relation for relation in described.relations}
         return [by_number.get(number) for number in range(len(relations))]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """What is left out is asked for once more."""
+        """Raise Doubtful where a relation is left out."""
         described = outputs["described"].relations
         missing = left_out(len(inputs["relations"]), (relation.relation for relation in described))
         if missing:
@@ -147,10 +140,7 @@ def is_short(statements: tuple[str, ...]) -> bool:
 
 
 def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
-    """Statements by how much they say about the entity: those that define it, then those that open
-    with its name.
-    """
-
+    """Statements that define the entity first, then those that open with its name."""
     bare = fold(name.split(" (", maxsplit=1)[0])
 
     def rank(item: tuple[int, str]) -> tuple[int, int]:
@@ -164,9 +154,7 @@ def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
 
 
 def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
-    """The sentences that say most about the entity, up to a length; a heading that is its name
-    alone says nothing.
-    """
+    """The first statements by `ranked` up to a length, without headings that are just the name."""
     chosen: list[str] = []
     bare = fold(name.split(" (", maxsplit=1)[0])
     saying = tuple(statement for statement in statements if fold(statement).lstrip("# ") != bare)

@@ -1,10 +1,8 @@
-"""Synthesise: questions for a collection of documents, made from a description of it or from its
-own passages.
+"""Makes questions about a collection of documents, from a description of it or from passages.
 
-Questions about the whole come by GraphRAG's way (arXiv 2404.16130v2; LightRAG, section 4.1): a
-description of the collection, users who would read it, a task of each, questions for each task.
-Questions about a part are made from passages, with the sentences that answer them. Every question
-is then checked against what a search finds for it.
+Questions about the whole follow GraphRAG (arXiv 2404.16130v2; LightRAG, section 4.1): a description
+of the collection, its users, their tasks, questions for each task. Questions about a part come from
+passages, with the sentences that answer them. Each is checked against what a search finds for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -182,7 +180,7 @@ class FindUsers(Step):
         ]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """As many as were asked for."""
+        """Raise NotAsAsked for fewer users or tasks than were asked for."""
         people, users, tasks = outputs["people"], inputs["users"], inputs["tasks"]
         many = (
             [len(user.tasks) for user in people if isinstance(user, CorpusUser)]
@@ -219,9 +217,7 @@ class AskWhole(Step):
 
 
 class AskPart(Step):
-    """Passages with numbered sentences and a kind → a question with its answer and its
-    sentences.
-    """
+    """Passages with numbered sentences and a kind → a question, its answer and sentences."""
 
     step = "ask_part"
     role = "synthesize"
@@ -229,7 +225,7 @@ class AskPart(Step):
     task = AskAboutPassages
 
     async def run(self, kind: PartKind, passages: Sequence[str]) -> PartAsked:
-        """Without a question where the passages allow none of this kind."""
+        """The question is empty where the passages allow none of this kind."""
         wording = f"{kind}: the question {KINDS[kind]}."
         asked: PartAsked = (await self.acall(kind=wording, passages=list(passages))).asked
         return asked

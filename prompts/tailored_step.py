@@ -1,4 +1,4 @@
-"""A step that writes for somebody: the persona stands before its instruction."""
+"""A step whose prompt is tailored: the persona precedes its instruction."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +11,7 @@ from prompts.tailoring import UNTAILORED, Tailoring
 
 
 class TailoredStep(Step):
-    """A step that writes for somebody; with `sparing` no model is asked where rules give what it
-    would.
-    """
+    """A tailored step; with `sparing` no model is asked where rules give the same."""
 
     def __init__(
         self, models: Models | None = None, tailoring: Tailoring = UNTAILORED, sparing: bool = True
@@ -25,11 +23,11 @@ class TailoredStep(Step):
 
     @property
     def instruction(self) -> str:
-        """With the persona before it, where one is set."""
+        """The instruction after the persona, where one is set."""
         persona, text = self.tailoring.persona, unwrapped(super().instruction)
         return f"{neutralise(persona)}\n\n{text}" if persona else text
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
-        """None where a language is set: the examples are written in others."""
+        """None where a language is set, since the examples are in others."""
         return () if self.tailoring.language else super().fitting_examples

@@ -1,9 +1,7 @@
-"""Tailoring: persona, language, entity types and examples that fit the prompts to a domain
-(GraphRAG 3.1.1).
+"""Tailoring: persona, language, entity types and examples for a domain (GraphRAG 3.1.1).
 
-Nothing is set by default, and what is not set costs no token. The values come from the user's own
-files, where they are a TOML table `[tailoring]`, the same in `trellis.toml` and in the workspace's
-own file; they are checked here.
+Nothing is set by default. The values come from the TOML table `[tailoring]` of `trellis.toml` or of
+the workspace's own file, and are checked here.
 """
 
 import hashlib
@@ -16,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from prompts.engine.calls import rough_tokens
 
-# The kinds that a model is given where none is configured, with what tells them apart.
+# The kinds of entities where none is configured, with their meanings.
 DEFAULT_MEANINGS = {
     "person": "",
     "organisation": "a firm, authority, team or people",
@@ -32,7 +30,7 @@ TABLE = "tailoring"
 
 
 class Unfit(ValueError):
-    """A value that cannot be; `expected` completes the sentence "Use …"."""
+    """Raised for an invalid value; `expected` completes the sentence "Use …"."""
 
     def __init__(self, value: str, expected: str) -> None:
         super().__init__(f"{value!r} cannot be. Use {expected}.")
@@ -50,7 +48,7 @@ def _text(value: str) -> str:
 
 
 def _line(value: str) -> str:
-    """Text on one line: a line of its own could be taken for a part of the prompt."""
+    """Text on one line, since another line could be taken for a part of the prompt."""
     return " ".join(_text(value).split())
 
 
@@ -140,7 +138,7 @@ class Example(_TailoringValue):
         return self
 
     def tokens(self) -> int:
-        """About how many tokens it takes in a prompt."""
+        """Its tokens in a prompt, estimated."""
         items = [*self.entities, *self.relations]
         return sum(
             map(
@@ -156,11 +154,11 @@ _DEFAULT_KINDS = tuple(
 
 
 class Tailoring(_TailoringValue):
-    """What fits the prompts to a domain.
+    """The tailoring of prompts to a domain.
 
-    `persona` says in one or two sentences who writes and reads; `language` names the language of
-    what is written (none: the documents' own); `entity_types` are all kinds that there are;
-    `examples` show what is to be found.
+    `persona` describes writer and readers in one or two sentences, `language` is the language to
+    write in (empty: the documents' own), `entity_types` are all kinds of entities, `examples` show
+    what to extract.
     """
 
     persona: Line = Field(default="", max_length=600)
@@ -171,7 +169,7 @@ class Tailoring(_TailoringValue):
     @field_validator("entity_types", mode="before")
     @classmethod
     def _apart(cls, kinds: object) -> object:
-        """Read kinds with semicolons between, as a variable holds them."""
+        """Read kinds separated by semicolons, as an environment variable holds them."""
         if not isinstance(kinds, str):
             return kinds
         return [kind.strip() for kind in kinds.split(";") if kind.strip()]
@@ -198,9 +196,7 @@ class Tailoring(_TailoringValue):
         return tuple(kind.shown for kind in self.entity_types) or _DEFAULT_KINDS
 
     def kind(self, word: str) -> str:
-        """The configured kind that is meant, else "thing"; the word itself where none is
-        configured.
-        """
+        """The configured kind of this name, or "thing"; without configured kinds the word."""
         meant = word.partition(":")[0].partition(" (")[0].strip()
         if not self.entity_types:
             return meant
@@ -208,7 +204,7 @@ class Tailoring(_TailoringValue):
         return next((name for name in names if name.casefold() == meant.casefold()), OTHER_KIND)
 
     def digest(self, *names: str) -> str:
-        """Changes when one of these values changes; empty where none of them is set."""
+        """A hash of these values; empty where none of them is set."""
         values = {
             name: value
             for name, value in self.model_dump(mode="json", include=set(names)).items()
@@ -222,7 +218,7 @@ UNTAILORED = Tailoring()
 
 
 def from_toml(text: str) -> Tailoring:
-    """The tailoring that a file's text holds; only what it names counts as set.
+    """The tailoring in a file's text.
 
     Raises ValueError: TOMLDecodeError, pydantic's ValidationError, or one that names a table that
     does not belong here.
@@ -235,7 +231,7 @@ def from_toml(text: str) -> Tailoring:
 
 
 def to_toml(tailoring: Tailoring) -> str:
-    """What `from_toml` reads back; values that are not set are left out."""
+    """The text that `from_toml` reads, without values that are not set."""
     values = tailoring.model_dump(exclude_defaults=True)
     if tailoring.entity_types:
         values["entity_types"] = list(map(str, tailoring.entity_types))

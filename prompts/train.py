@@ -1,7 +1,7 @@
-"""Train: the model's part in making rows for a router (StructRAG, section 4).
+"""Makes training rows for a router (StructRAG, section 4).
 
-Tasks are made from seed tasks, a solution of each is simulated with each type of structure, and a
-judge ranks them.
+A model makes tasks from seed tasks and simulates their solution with each type of structure; a
+judge ranks the solutions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class SynthesizeTasks(dspy.Signature):
 
 
 class Synthesize(Step):
-    """Seed tasks → new tasks in a language; there is no offline version."""
+    """Seed tasks → new tasks in a language. There is no offline version."""
 
     step = "synthesize_tasks"
     role = "synthesize"
@@ -66,7 +66,7 @@ class Synthesize(Step):
     async def run(
         self, language: str, number: int, seeds: Sequence[str], turn: int
     ) -> list[SyntheticTask]:
-        """`turn` tells apart calls that shall differ."""
+        """Another `turn` gives other tasks."""
         config = {"temperature": 1.0, "rollout_id": turn}
         new: SyntheticTasks = (
             await self.acall(language=language, number=number, examples=list(seeds), config=config)
@@ -90,7 +90,7 @@ class SimulateSolution(dspy.Signature):
 
 
 class Simulate(Step):
-    """A task and a structure → how it would be solved with it; there is no offline version."""
+    """A task and a structure → how it would be solved. There is no offline version."""
 
     step = "simulate_solution"
     role = "synthesize"
@@ -132,7 +132,7 @@ class RankSolutions(dspy.Signature):
 
 
 class Rank(Step):
-    """Solutions of a task → the same from the best to the worst; there is no offline version."""
+    """Solutions of a task → their ranking. There is no offline version."""
 
     step = "rank_solutions"
     role = "judge"
@@ -141,13 +141,13 @@ class Rank(Step):
     async def run(
         self, question: str, documents: Sequence[str], solutions: Sequence[str]
     ) -> list[int]:
-        """The places of the solutions, the best first."""
+        """The indexes of the solutions, the best first."""
         shown = [f"{letter}: {text}" for letter, text in zip(LETTERS, solutions, strict=False)]
         prediction = await self.acall(question=question, documents=list(documents), solutions=shown)
         return [LETTERS.index(letter) for letter in prediction.judged.ranking]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """A ranking that leaves out or repeats a solution is asked for once more."""
+        """Raise NotAsAsked where a ranking leaves out or repeats a solution."""
         judged, solutions = outputs["judged"], inputs["solutions"]
         expected = LETTERS[: len(solutions)] if isinstance(solutions, list) else LETTERS
         if isinstance(judged, Ranking) and sorted(judged.ranking) != sorted(expected):

@@ -1,8 +1,6 @@
-"""Plan a traversal: what a question leaves open, and the steps through the graph that find it
-(PolyG, section 3).
+"""Plans a traversal: the type of a question, and the steps through the graph (PolyG, section 3).
 
-A plan is validated data, never code. One call gives the type and the plan; while walking none is
-made.
+A plan is validated data, never code. One call makes it; walking needs none.
 """
 
 from collections.abc import Callable, Sequence
@@ -140,8 +138,8 @@ class PlanQuestion(dspy.Signature):
 class PlanTraversal(Step):
     """A question, the things it names and the graph's relations → its type and a plan.
 
-    `wrong_with` says what of a plan the graph does not have, with what may have been meant ("":
-    nothing): a model is told so once.
+    `wrong_with` says what in a plan is not in the graph (empty: nothing), and what may be meant;
+    the model is told once.
     """
 
     step = "plan"
@@ -177,9 +175,7 @@ class PlanTraversal(Step):
         around: Sequence[str],
         relations: Sequence[str],
     ) -> PlannedQuestion:
-        """What the model plans; its names and relations are still to be checked against the
-        graph.
-        """
+        """The model's plan, whose names and relations may still not be in the graph."""
         self._told = False
         most = self.policy.limits.rate // 2
         planned: PlannedQuestion = (
@@ -194,7 +190,7 @@ class PlanTraversal(Step):
         return planned
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """A plan with names or relations that the graph does not have is sent back once."""
+        """Raise NotAsAsked once for names or relations that the graph does not have."""
         wrong = "" if self._told else self.wrong_with(TraversalPlan(steps=outputs["plan"].steps))
         if wrong:
             self._told = True

@@ -1,6 +1,4 @@
-"""Tune: what fits the prompts to a domain, as a sample of its documents shows it (GraphRAG 3.1.1:
-domain tailoring).
-"""
+"""Tune: the tailoring of prompts to a sample of documents (GraphRAG 3.1.1: domain tailoring)."""
 
 from collections.abc import Sequence
 
@@ -89,9 +87,7 @@ class TuneToDomain(dspy.Signature):
 
 
 class Tune(Step):
-    """Passages of a domain → what fits the prompts to it; without a model there is nothing to
-    fit.
-    """
+    """Passages of a domain → the tailoring of prompts to it. There is no offline version."""
 
     step = "tune"
     role = "tune"

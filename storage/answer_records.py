@@ -1,17 +1,17 @@
-"""Records of answering: passages, citations, grounding, decisions, tables, the answer."""
+"""Records of an answer: passages, citations, grounding, decisions, tables."""
 
 from typing import Literal
 
 from storage.records import Record
 from storage.run_records import Usage
 
-# What was kept: all, because nothing was judged; the entailed alone; the neutral too; nothing.
+# What the filter kept: all, because nothing was judged; entailed passages; also neutral ones; none.
 FilterTier = Literal["all", "entailed", "neutral", "none"]
 FilterLabel = Literal["entailment", "neutral", "contradiction"]
 
 
 class JudgedPassage(Record):
-    """A passage's label and why it has it."""
+    """A passage's label and the reason for it."""
 
     chunk: str
     label: FilterLabel
@@ -19,7 +19,7 @@ class JudgedPassage(Record):
 
 
 class Disagreement(Record):
-    """A passage that denies what another one says on the question's matter, and how."""
+    """A passage that contradicts another one on the question's subject, and how."""
 
     chunk: str
     document: str
@@ -29,9 +29,9 @@ class Disagreement(Record):
 
 
 class FilterCounts(Record):
-    """What the knowledge filter said of how many passages, and what it kept (`tier`).
+    """How many passages the knowledge filter gave each label, and what it kept (`tier`).
 
-    `judged` are the first passages with their explanations, `conflicts` the sources that disagree.
+    `judged` holds the first passages with explanations, `conflicts` the sources that disagree.
     """
 
     entailment: int = 0
@@ -45,17 +45,17 @@ class FilterCounts(Record):
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
-# As in `prompts.engine.effort`, which storage does not know.
+# The same as in `prompts.engine.effort`, which storage may not import.
 Effort = Literal["low", "medium", "high"]
-Profile = Literal["small", "large"]  # of the same module
+Profile = Literal["small", "large"]
 AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
 Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):
-    """A retrieved chunk. Scores compare within one question; 0 where nothing was scored.
+    """A retrieved chunk. Scores compare within one question and are 0 where nothing was scored.
 
-    `also` are other documents that hold the same text: it is shown once.
+    `also` lists other documents with the same text, which is shown once.
     """
 
     document: str
@@ -70,8 +70,8 @@ class Citation(Record):
     """The place that supports a statement.
 
     When `verified`, `quote` equals `text[start:end]` of the document. `bound_by` says who chose the
-    source: the model that wrote its marker, or the program where the model wrote none. Then the
-    marker stands in `Grounding` alone, and not in the text.
+    source: the model that wrote its marker, or the program where the model wrote none. A marker of
+    the program is only in `Grounding`, not in the text.
     """
 
     marker: str
@@ -87,10 +87,9 @@ class Citation(Record):
 
 
 class Grounding(Record):
-    """One sentence of an answer, and whether the evidence supports it.
+    """Whether the evidence supports a sentence, `answer[start:end]` in code points.
 
-    It is `answer[start:end]` in code points. None: it cannot be told (a heading, code, talk about
-    the answer, another language). `markers` as in `Citation`.
+    None: this cannot be decided (a heading, code, talk about the answer, another language).
     """
 
     start: int
@@ -100,10 +99,7 @@ class Grounding(Record):
 
 
 class RouteDecision(Record):
-    """Which structure the question gets (StructRAG's router), how sure, and why.
-
-    `margin` is how far the second choice is behind.
-    """
+    """The structure that a question gets (StructRAG's router); `margin` is its lead."""
 
     type: StructureType
     confidence: float
@@ -112,16 +108,16 @@ class RouteDecision(Record):
 
 
 class ModeTried(Record):
-    """Another mode that was tried and gave no answer, and what it said."""
+    """A mode that was tried and gave no answer, and what it said."""
 
     mode: Mode
     said: str
 
 
 class ModeDecision(Record):
-    """Which mode `auto` follows: how sure (0-1) and why.
+    """The mode that `auto` chose, with its confidence (0-1).
 
-    `mode` is the one whose answer is given: the first choice, or a fallback for those in `tried`.
+    `mode` gave the answer: it is the first choice, or a fallback for those in `tried`.
     """
 
     mode: Mode
@@ -131,7 +127,7 @@ class ModeDecision(Record):
 
 
 class TriggerDecision(Record):
-    """ERM4's retrieval trigger for a query: `pop` counts the near sources in memory."""
+    """ERM4's retrieval trigger for a query; `pop` counts similar sources in memory."""
 
     query: str
     pop: int
@@ -141,7 +137,7 @@ class TriggerDecision(Record):
 
 
 class SubQuestion(Record):
-    """A step of the decomposition and what was found for it."""
+    """A step of the decomposition and its answer."""
 
     question: str
     answer: str
@@ -151,8 +147,8 @@ class SubQuestion(Record):
 class DocumentStructure(Record):
     """What one document gave to the structure, as text of a bounded length.
 
-    `unverified` counts the elements whose figures or names do not stand in the sentences that they
-    name: told, not refused. Where `elements` is 0 the description says that nothing was found.
+    `unverified` counts elements whose figures or names are not in the sentences that they cite;
+    they are kept. Where `elements` is 0, the description says that nothing was found.
     """
 
     document: str
@@ -166,7 +162,7 @@ class DocumentStructure(Record):
 class ReportRead(Record):
     """A community report that was read for an answer.
 
-    `points` counts what it gave, `rating` (0-1) says how useful it was, where it was rated.
+    `points` counts what it gave, `rating` (0-1) says how useful it was if it was rated.
     """
 
     community: str
@@ -177,9 +173,9 @@ class ReportRead(Record):
 
 
 class Ambiguity(Record):
-    """Words of a question that mean several things: how they may be read, and how they were.
+    """Words of a question with several readings, and the reading that was taken.
 
-    No reading: they stand for something that neither question nor history names.
+    Without readings, the words refer to something that neither question nor history names.
     """
 
     text: str
@@ -188,14 +184,14 @@ class Ambiguity(Record):
 
 
 class SparedCall(Record):
-    """A model that was not asked though its role has one, and why that is harmless."""
+    """A step that asked no model although its role has one, and why that is harmless."""
 
     step: str
     reason: str
 
 
 class DegradedStep(Record):
-    """A helping step whose model gave no usable answer: why, and what was done instead."""
+    """A step whose model gave no usable answer, and what was done instead."""
 
     step: str
     reason: str
@@ -204,10 +200,7 @@ class DegradedStep(Record):
 
 
 class Reranking(Record):
-    """What a reranker did: how many passages it read.
-
-    `ranks` are those that the search had given to the passages that went on, in their new order.
-    """
+    """How many passages a reranker read, and the earlier ranks of those kept, in new order."""
 
     model: str
     passages: int
@@ -217,12 +210,11 @@ class Reranking(Record):
 class Trace(Record):
     """The decisions behind an answer.
 
-    `unlinked` are the names in the question that the graph does not know. `mode` is the one that
-    answered; `decision` says why where the caller left it to `auto`. `answered_by` tells a model's
-    words from excerpts, a walk over the graph and cells of tables. `reasoning` is what the model
-    noted before it answered, `removed_markers` are those of its markers that named no evidence,
-    `spared` the calls that the effort or the `profile` of the models left out, `degraded` the steps
-    that went on without an answer of their model. `reranking` is None where no reranker is set.
+    `unlinked` lists the names in the question that the graph does not know. `decision` says why
+    `mode` was chosen where the caller left that to `auto`. `removed_markers` are markers of the
+    model that named no evidence, `spared` the calls that the effort or the models' `profile` saved,
+    `degraded` the steps that went on without their model's answer. `reranking` is None where no
+    reranker is set.
     """
 
     mode: Mode
@@ -249,14 +241,13 @@ class Trace(Record):
 
 
 class Answer(Record):
-    """What a question gets.
+    """The answer to a question.
 
-    `values` are the bare answers (names, figures, dates, yes or no) without order; `citations`
-    point to characters of stored documents, `passages` are what was found, best first. `fallback`
-    is "none" where the answer is supported, "partial" where some of it is, and for excerpts always,
-    which no model has read; "ungrounded" where nothing is; "abstained" where the documents do not
-    say, or nothing was found. `grounding` flags each sentence. `trace` tells how the answer came
-    about, `usage` what it took, `generation` which index it is from.
+    `values` are the bare answers (names, figures, dates, yes or no) in no order; `citations` point
+    to characters of stored documents; `passages` are what was found, best first. `fallback` is
+    "none" where the answer is supported, "partial" where some of it is (and always for excerpts,
+    which no model has read), "ungrounded" where nothing is, and "abstained" where the documents do
+    not say or nothing was found. `generation` is the number of the index.
     """
 
     question: str
@@ -272,7 +263,7 @@ class Answer(Record):
 
     @property
     def is_uncompared(self) -> bool:
-        """Whether it is ungrounded only because it cites sources in another language."""
+        """Whether it is ungrounded only because its sources are in another language."""
         cites = self.fallback == "ungrounded" and bool(self.citations)
         return cites and all(row.supported is None for row in self.grounding)
 
@@ -287,24 +278,22 @@ class Retrieval(Record):
 
 
 class TableCell(Record):
-    """A cell of a document's table; `text[start:end] == raw` in the document's stored text."""
+    """A cell of a table; `text[start:end] == raw` in the document's stored text."""
 
     document: str
     start: int
     end: int
     raw: str
-    # What the row and the column are called there.
     row: str
     column: str
 
 
 class TableResult(Record):
-    """The outcome of a plan over tables.
+    """The result of a plan over tables.
 
-    `table` is Markdown: the rows that the result rests on, as many as are shown. `sentence` states
-    it in the question's language with the raw figures, `values` are the bare answers, `plan` says
-    in words what was done. A plan that names what no table has gives a result without cells, whose
-    `plan` says what does not fit.
+    `table` shows rows that the result rests on, in Markdown. `sentence` states the result in the
+    question's language with the raw figures, `values` are the bare answers, `plan` says in words
+    what was done. A plan that names what no table has gives no cells; `plan` says what is missing.
     """
 
     table: str = ""

@@ -1,9 +1,9 @@
-"""Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
+"""Writes a whole workspace into one file, and restores a workspace from such a file.
 
-An archive is a tar file of the kept generations and of what outlives them, as they were at one
-moment: nobody need stop working. It holds no vector index, which is built anew from the databases,
-and nothing of settings, keys or locks. Of an archive nothing is believed: only files of these names
-are taken, and only whole databases with our tables alone.
+An archive is a tar file of the kept generations and of what outlives them, as of one moment, even
+while others work. It holds no vector index, which is rebuilt from the databases, and no settings,
+keys or locks. An archive is not trusted: only files with these names are taken, and only sound
+databases that hold our tables and nothing else.
 """
 
 import gzip
@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,9 +40,9 @@ _OURS = re.compile(
     r"CURRENT|side\.sqlite|tailoring\.toml|programs/[^/\0]{1,200}\.json"
     r"|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
-_MOST_FILES = 5_000  # beside uploads; a generation has two
+_MOST_FILES = 5_000  # without uploads; a generation has two
 _LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header is longer
-# How the readers of tar and of gzip say that a file is not as it should be.
+# What the readers of tar and gzip raise for a malformed file.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
 _NO_DATABASE = (
     "Move side.sqlite out of the workspace, or put an earlier copy of it there: without it memory, "
@@ -55,9 +55,10 @@ logger = logging.getLogger(__name__)
 
 
 class ArchiveReport(Record):
-    """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` its own size.
+    """What an archive holds.
 
-    `uploads` and `programs` are how many files of these there are.
+    `created` is a UTC time in ISO form, `size_bytes` the size of the archive, `uploads` and
+    `programs` count files.
     """
 
     file: str
@@ -69,13 +70,15 @@ class ArchiveReport(Record):
     programs: int = 0
 
 
-def _report(file: Path, layout: Layout, pointer_file: Path, current: int) -> ArchiveReport:
+def _report(
+    file: Path, layout: Layout, pointer_file: Path, current: int, generations: Sequence[int]
+) -> ArchiveReport:
     created = datetime.fromtimestamp(pointer_file.stat().st_mtime, UTC)
     return ArchiveReport(
         file=str(file),
         created=created.isoformat(timespec="seconds"),
         generation=current,
-        generations=tuple(layout.folders()),
+        generations=tuple(generations),
         size_bytes=file.stat().st_size,
         uploads=len(uploaded_files(layout.root)),
         programs=len(_programs(layout.root)),
@@ -83,17 +86,16 @@ def _report(file: Path, layout: Layout, pointer_file: Path, current: int) -> Arc
 
 
 def _programs(root: Path) -> list[Path]:
-    """The compiled steps of the workspace."""
     return sorted(path for path in (root / "programs").glob("*.json") if path.is_file())
 
 
 def _is_ours(name: str, root: Path) -> bool:
-    """Whether a workspace has a file of that name."""
+    """Whether a workspace may hold a file of that name."""
     if not name.startswith(f"{UPLOADS}/"):
         return bool(_OURS.fullmatch(name))
     try:
         upload_path(root, name.removeprefix(f"{UPLOADS}/"))
-    except (UsageError, UnicodeEncodeError):
+    except UsageError:
         return False
     return True
 
@@ -110,13 +112,14 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def write_archive(root: Path, file: Path) -> ArchiveReport:
-    """Writes a workspace into a new file, which is there only when it is whole.
+    """Write a workspace into a new file, which appears only when it is whole.
 
     Raises ArchiveError where a generation or the workspace's database is damaged; NoGeneration;
-    UsageError for an ending that is not one of .tar.gz, .tgz, .tar, or a file that is there
-    already; StorageError where the target cannot be written.
+    UsageError for a name without one of the endings .tar.gz, .tgz and .tar, or of an existing file;
+    StorageError where the target cannot be written.
     """
-    kind = next((_KINDS[ending] for ending in _KINDS if file.name.lower().endswith(ending)), None)
+    name = file.name.lower()
+    kind = next((kind for ending, kind in _KINDS.items() if name.endswith(ending)), None)
     if kind is None:
         problem = f"{file} has an ending that cannot be written here."
         raise UsageError(problem, "End its name in .tar.gz or .tar.")
@@ -149,15 +152,14 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
-        report = _report(file, layout, copied.pointer_file, pointer.current or 0)
-        return report.model_copy(update={"generations": tuple(held)})
+        return _report(file, layout, copied.pointer_file, pointer.current or 0, held)
 
 
 @contextmanager
 def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
-    """The pointer and the numbers of the generations, which stay until the block ends."""
+    """Yield the pointer and the generations, none of which is removed before the block ends."""
     with ExitStack() as leases:
-        # Before the pointer is read: what it points to then is among them, or published since.
+        # The pointer is read after the leases are taken: it may name one published since then.
         numbers = list[int]()
         while (pointer := layout.pointer()).current not in numbers:
             if pointer.current is None:
@@ -173,7 +175,7 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
 
 
 def _copy_database(source: Path, copy: Path) -> None:
-    """Copies the workspace's database as of one moment. Damaged where it is not whole."""
+    """Copy the workspace's database as of one moment. Raises Damaged where it is not sound."""
     with (
         faults_told(source, _NO_DATABASE),
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as read,
@@ -185,7 +187,7 @@ def _copy_database(source: Path, copy: Path) -> None:
 
 
 def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
-    """Packs the files under their names; an upload that was forgotten meanwhile is left out."""
+    """Pack the files under their names, without uploads that were removed meanwhile."""
     with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
         for name, path in sources.items():
             try:
@@ -194,7 +196,7 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
                 if not name.startswith(f"{UPLOADS}/"):
                     raise
                 continue
-            with stream:  # where an upload is replaced now, this one stays as it was
+            with stream:  # An upload that is replaced now remains readable here
                 entry, status = tarfile.TarInfo(name), os.fstat(stream.fileno())
                 entry.size, entry.mtime, entry.mode = status.st_size, status.st_mtime, 0o644
                 archive.addfile(entry, stream)
@@ -206,12 +208,12 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
 def read_archive(
     file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads
 ) -> ArchiveReport:
-    """Makes a workspace of an archive. The folder appears only when all in it was checked.
+    """Restore a workspace, whose folder appears only when everything in it was checked.
 
     `read_tailoring` raises ValueError for a text that is no tailoring. The generations have no
-    vector index yet: `Workspace.rebuild_vectors` makes it. Raises UsageError for a folder that
-    holds anything, WorkspaceFormatError for another version, ArchiveError for what is no archive of
-    ours or damaged.
+    vector index until `Workspace.rebuild_vectors`. Raises UsageError for a folder that is not
+    empty, WorkspaceFormatError for another schema version, ArchiveError for a file that is damaged
+    or no archive of ours.
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is not empty.", "Name a --workspace that does not exist yet.")
@@ -228,7 +230,7 @@ def read_archive(
                 current = _check(layout, read_tailoring)
             except ValueError as problem:
                 raise ArchiveError(file, str(problem)) from problem
-            report = _report(file, layout, layout.pointer_file, current)
+            report = _report(file, layout, layout.pointer_file, current, layout.folders())
             sync_tree(aside)
             aside.rename(root.absolute())
     finally:
@@ -247,7 +249,7 @@ def _unpack(file: Path, target: Path) -> None:
                 others += not entry.name.startswith(f"{UPLOADS}/")
                 if others > _MOST_FILES:
                     raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
-                # A sparse file of a kilobyte may be unpacked to a terabyte.
+                # A sparse file of a kilobyte may become a terabyte.
                 if not entry.isreg() or entry.issparse() or not _is_ours(entry.name, target):
                     raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
                 path = target / entry.name
@@ -257,20 +259,19 @@ def _unpack(file: Path, target: Path) -> None:
                         shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(entry)), out)
                 os.utime(path, (entry.mtime, entry.mtime))
             while stream.read(_LONGEST_READ):
-                pass  # tarfile stops before the checksum of what is packed
+                pass  # tarfile stops before the checksum at the end of a gzip file
     except _UNREADABLE as error:
         if fault := fault_of(error, file):
             raise fault from error
-        # tarfile tells how each of its readers failed, a line each.
+        # tarfile says in one line each how its readers failed.
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(":")
         raise ArchiveError(file, f"it cannot be read ({words})") from error
 
 
 class _Unpacked:
-    """An archive's tar file, of which nobody reads more at once than a header of ours may have.
+    """The tar file in an archive, which refuses long reads: tarfile reads a header of any size.
 
-    tarfile would take a header of gigabytes into memory. Whether the file is packed is told by its
-    first bytes, since a name may say anything.
+    Whether it is compressed shows in its first bytes; its name may be wrong.
     """
 
     def __init__(self, file: Path) -> None:
@@ -285,7 +286,7 @@ class _Unpacked:
         return self._stream.read(size)
 
 
-# --- checking: ValueError says what keeps files from being those of a workspace ---
+# --- checking: a ValueError says why the files are not those of a workspace ---
 
 _MADE = """
     SELECT sql FROM duckdb_tables() WHERE NOT internal
@@ -296,7 +297,7 @@ _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' OR
 
 
 def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> int:
-    """Checks unpacked files; gives the number of the current generation."""
+    """Check unpacked files; return the number of the current generation."""
     stated, folders = layout.stated(), layout.folders()
     if stated is None or stated.current is None or stated.current not in folders:
         raise ValueError("its CURRENT names no generation in it")
@@ -317,7 +318,7 @@ def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> int:
 
 
 def _check_generation(folder: Path, number: int) -> None:
-    """A whole generation of this number, with our tables alone."""
+    """Check that a generation is sound and holds our tables only."""
     if problem := damage(folder, number, whole=True):
         raise ValueError(f"generation {number} is damaged ({problem.removesuffix('.')})")
     with _temporary_folder() as aside, closing(Database.create(aside / DATABASE)) as ours:
@@ -329,9 +330,9 @@ def _check_generation(folder: Path, number: int) -> None:
 
 
 def _check_database(path: Path) -> None:
-    """A whole workspace database, with our tables alone."""
+    """Check that the workspace's database is sound and holds our tables only."""
     with _temporary_folder() as aside, closing(SqliteFile(aside / path.name, SCHEMA)) as ours:
-        expected = ours.made().execute(_PARTS).fetchall()
+        expected = ours.connect().execute(_PARTS).fetchall()
     with closing(SqliteFile(path, SCHEMA)) as file:
         try:
             file.check()

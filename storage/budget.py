@@ -1,8 +1,7 @@
-"""Keeps one server's limits over all processes of a machine.
+"""Keeps the limits of a server across all processes of a machine.
 
 One SQLite file holds what was started in the last 65 seconds, in slots of a quarter second. Nothing
-is held ahead: a call is entered when it starts, so a process that is killed takes no budget with
-it, and what it did start is forgotten after them like everything else.
+is reserved: a call is entered when it starts, so a killed process leaves only entries that expire.
 """
 
 import sqlite3
@@ -19,19 +18,18 @@ SCHEMA = Schema(
     without="This process keeps the limits by itself.",
 )
 
-# A minute, and 5 s for which a call that was counted may still be on its way to the server (.6 s at
-# a load of 15).
+# Seconds: a minute, and 5 in which a counted call may still be on its way to the server (0.6
+# measured at a load of 15).
 WINDOW = 65.0
 _SLOTS = 260  # in a window
-# Seconds that a more urgent call of another process has to come and take what became free.
-_GRACE = 0.2
+_GRACE = 0.2  # seconds that a more urgent call of another process has to take what became free
 
 
 class CallBudget:
     """The budget of one server.
 
-    In no `window` seconds start more calls than `rpm`, nor more tokens than `tpm`; a call larger
-    than `tpm` goes alone. Every process judges by its own limits over what all have started.
+    In any `window` seconds at most `rpm` calls with `tpm` tokens start; a call larger than `tpm`
+    runs alone. Every process applies its own limits to what all have started.
     """
 
     def __init__(
@@ -53,15 +51,12 @@ class CallBudget:
         self._clock = clock
 
     def take(self, tokens: int, priority: int) -> tuple[float, float]:
-        """(when the call was entered, 0.0), or (0.0, the seconds after which to ask again).
+        """Return (when the call was entered, 0.0), or (0.0, the seconds after which to ask again).
 
-        While a call with a lower priority number waits for room, in whatever process, those with a
-        higher one do.
+        While a call with a lower priority number waits in any process, calls with higher numbers
+        wait.
         """
-        entered, wait = (
-            self._clock(),
-            0.0,
-        )  # what holds where the disk is full, and nothing can be entered
+        entered, wait = self._clock(), 0.0  # Returned where the disk is full: the call may start
         with self._db.transaction() as connection:
             entered, wait = self._taken(connection, tokens, priority)
         return entered, wait
@@ -78,7 +73,7 @@ class CallBudget:
             "SELECT max(until) FROM waiting WHERE server = ? AND priority < ?",
             (self._server, priority),
         ).fetchone()[0]
-        # Further away than anybody waits, it was written before the clock was set back.
+        # A later time than anybody waits for was written before the clock was set back.
         if urgent is not None and now < urgent <= now + self._window + _GRACE:
             return 0.0, min(urgent - now, _GRACE)
         connection.execute(
@@ -88,18 +83,16 @@ class CallBudget:
         return now, 0.0
 
     def correct(self, entered: float, calls: int, tokens: int) -> None:
-        """Adds to what was entered at that time; negative numbers give back."""
+        """Add calls and tokens to what was entered at that time; numbers may be negative."""
         if tokens and self._tpm is None and not calls:
             return
         with self._db.transaction() as connection:
             self._enter(connection, entered, calls, tokens)
 
     def _wait(self, connection: sqlite3.Connection, now: float, tokens: int) -> float:
-        oldest, newest = (
-            int((now - self._window) / self._width),
-            int((now + self._window) / self._width),
-        )
-        # What lies in the future was entered before the clock was set back.
+        oldest = int((now - self._window) / self._width)
+        newest = int((now + self._window) / self._width)
+        # Entries in the future were made before the clock was set back.
         connection.execute(
             "DELETE FROM started WHERE server = ? AND (slot < ? OR slot > ?)",
             (self._server, oldest, newest),
@@ -111,16 +104,12 @@ class CallBudget:
         calls, total = 1 + sum(row[1] for row in rows), tokens + sum(row[2] for row in rows)
         wait = 0.0
         for slot, earlier, spent in rows:
-            if (self._rpm is None or calls <= self._rpm) and (
-                self._tpm is None or total <= self._tpm
-            ):
+            has_calls = self._rpm is None or calls <= self._rpm
+            if has_calls and (self._tpm is None or total <= self._tpm):
                 break
-            # Until the last moment of the slot has left the window.
-            calls, total, wait = (
-                calls - earlier,
-                total - spent,
-                (slot + 1) * self._width + self._window - now,
-            )
+            # The last moment of the slot must have left the window.
+            wait = (slot + 1) * self._width + self._window - now
+            calls, total = calls - earlier, total - spent
         return wait
 
     def _wait_in_line(self, connection: sqlite3.Connection, priority: int, until: float) -> None:

@@ -1,8 +1,8 @@
 """Serves vectors from Chroma: a folder in each generation, or a collection for each on a server.
 
-Chroma bears no reader beside a writer. So a folder is built aside and closed before it is moved to
-its generation, and a collection is filled under another name before it gets its own; neither is
-changed afterwards. A user of Chroma can query both: documents, metadata, and cosine as distance.
+Chroma does not support readers while something is written. So a folder is built aside and closed
+before it is moved to its generation, a collection is filled under another name, and neither is
+changed later. Any user of Chroma can query both: they hold texts, metadata and cosine distances.
 """
 
 import logging
@@ -11,9 +11,8 @@ import shutil
 import threading
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Self
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
@@ -30,18 +29,18 @@ from storage.layout import Layout, sync, sync_tree, write_atomically
 from storage.vector_store import REBUILD, ServerAddress
 from storage.vectors import Hit, IndexEntry, Metadata, StoredVectors, Vector
 
-_COLLECTION = "windows"  # in a folder
-_FOLDER = "chroma-"  # and a number: Chroma remembers a path that a process has opened before
+_COLLECTION = "windows"
+_FOLDER = "chroma-"  # and a number: Chroma caches a path that a process has opened before
 _PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
-_RESERVED = ("#", "$", "chroma:")  # Chroma's own keys of metadata begin so
-_PATIENCE = 5.0  # seconds to learn whether the server is there
-# By itself Chroma writes its graph by the thousand and adds the rest anew at each opening, a little
-# otherwise: two processes would find different windows.
+_RESERVED = ("#", "$", "chroma:")  # prefixes of Chroma's own metadata keys
+_TIMEOUT = 5.0  # seconds
+# By default Chroma writes its graph by the thousand and adds the rest at each opening, slightly
+# differently each time: two processes would find different windows.
 _INDEX: CreateCollectionConfiguration = {"hnsw": {"space": "cosine", "sync_threshold": 1}}
-# Chroma makes what clients of one path share, and counts them, in two steps.
+# Chroma shares state between clients of one path and counts them without a lock of its own.
 _OPENING = threading.Lock()
-# A ValueError is how Chroma tells of settings and servers, an AttributeError of a second try to
-# open what it could not.
+# Chroma raises ValueError for settings and servers, AttributeError on a second attempt to open what
+# it could not open.
 _ERRORS = (ChromaError, httpx.HTTPError, ValueError, AttributeError)
 
 logger = logging.getLogger(__name__)
@@ -55,19 +54,13 @@ class ChromaIndex:
         self._client = client
         self._collection = collection
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         with _OPENING:
             self._client.close()
 
     def search(self, vector: Vector, count: int) -> list[Hit]:
         with _reported(self._place):
-            # With metadata it takes three times as long.
+            # Including metadata takes three times as long.
             found = self._collection.query(
                 query_embeddings=[vector.tolist()], n_results=count, include=["distances"]
             )
@@ -76,7 +69,7 @@ class ChromaIndex:
         return [Hit(window, 1.0 - distance) for window, distance in pairs]
 
     def fill(self, pages: Iterator[list[IndexEntry]], windows: int) -> None:
-        """Adds or replaces windows; StorageError unless the index holds so many then."""
+        """Add or replace entries. Raises StorageError unless the index then holds `windows`."""
         with _reported(self._place):
             for page in pages:
                 self._collection.upsert(
@@ -97,16 +90,16 @@ class ChromaIndex:
 
 
 class ChromaFolders:
-    """The vector store that keeps a folder of Chroma's in each generation's folder."""
+    """The vector store that keeps a Chroma folder in the folder of each generation."""
 
     def __init__(self, root: Path) -> None:
-        self._scratch = Layout(root).staging  # the next run empties it
+        self._staging = Layout(root).staging  # The next run empties it
 
     def prepare(self) -> None:
-        """There is nothing to ask."""
+        """A folder needs no preparation."""
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """Changes a copy of the base's folder; builds anew where more than half would change."""
+        """Change a copy of the base's folder; build anew where more than half would change."""
         number = 1
         if before := _newest(stored.folder):
             number += int(before.name.removeprefix(_FOLDER))
@@ -114,14 +107,14 @@ class ChromaFolders:
         folder = self._aside()
         if base is None or not _carried_over(folder, stored, base):
             folder = self._aside()
-            with _open_folder(folder, stored.model()) as index:
+            with closing(_open_folder(folder, stored.model())) as index:
                 index.fill(stored.entries(_PAGE), stored.count())
         sync_tree(folder)
         folder.rename(stored.folder / f"{_FOLDER}{number}")
         sync(stored.folder)
 
     def _aside(self) -> Path:
-        return self._scratch / f"{_FOLDER}{uuid4().hex[:8]}"
+        return self._staging / f"{_FOLDER}{uuid4().hex[:8]}"
 
     def open(self, stored: StoredVectors) -> ChromaIndex:
         folder = _newest(stored.folder)
@@ -130,17 +123,16 @@ class ChromaFolders:
         return _open_folder(folder)
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        """A folder goes with its generation."""
+        """A folder is removed with its generation."""
 
 
 def _newest(generation: Path) -> Path | None:
-    """The newest folder of Chroma's in a generation's folder."""
     folders = generation.glob(f"{_FOLDER}[0-9]*")
     return max(folders, key=lambda path: int(path.name.removeprefix(_FOLDER)), default=None)
 
 
 def _open_folder(folder: Path, new_for: str | None = None) -> ChromaIndex:
-    """Opens a folder; with `new_for` a new one, for vectors of that model."""
+    """Open a folder, or make one for vectors of the model `new_for`."""
     with _OPENING, _reported(folder):
         client = _closable(
             chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False))
@@ -157,14 +149,14 @@ def _open_folder(folder: Path, new_for: str | None = None) -> ChromaIndex:
 
 
 def _carried_over(folder: Path, stored: StoredVectors, base: StoredVectors) -> bool:
-    """Whether a changed copy of the base's index now holds these windows in the folder."""
+    """Copy the base's index to the folder and change it; False where it must be built anew."""
     earlier, was, now = _newest(base.folder), base.digests(), stored.digests()
     changed = [window for window, digest in now.items() if was.get(window) != digest]
     if earlier is None or len(changed) > len(now) / 2:
         return False
     try:
         shutil.copytree(earlier, folder)
-        with _open_folder(folder) as index:
+        with closing(_open_folder(folder)) as index:
             index.remove(sorted(was.keys() - now.keys()))
             index.fill(stored.entries(_PAGE, changed), len(now))
     except (StorageError, shutil.Error) as error:
@@ -174,20 +166,19 @@ def _carried_over(folder: Path, stored: StoredVectors, base: StoredVectors) -> b
 
 
 def _closable(client: object) -> Client:
-    """Chroma makes its `Client`s by functions that promise an interface without `close`."""
+    """Narrow the type: Chroma's functions return `Client` but declare a type without `close`."""
     assert isinstance(client, Client)  # noqa: S101 -- for the type
     return client
 
 
 def _new_collection(client: Client, name: str, model: str) -> chromadb.Collection:
-    """Makes an empty collection for vectors of a model."""
     return client.create_collection(
         name, embedding_function=None, configuration=_INDEX, metadata={"embedding_model": model}
     )
 
 
 def _accepted(metadata: Metadata) -> Metadata:
-    """The metadata that Chroma takes: it refuses its own keys and numbers that are not finite."""
+    """Leave out what Chroma refuses: its own keys and numbers that are not finite."""
     return {
         key: value
         for key, value in metadata.items()
@@ -199,7 +190,7 @@ def _accepted(metadata: Metadata) -> Metadata:
 
 @contextmanager
 def _reported(place: str | Path) -> Iterator[None]:
-    """Turns Chroma's errors into a StorageError about this place."""
+    """Turn Chroma's errors into a StorageError about this place."""
     try:
         yield
     except BaseException as error:
@@ -214,17 +205,16 @@ def _reported(place: str | Path) -> Iterator[None]:
 
 
 class ChromaServer:
-    """The vector store that keeps a collection a generation on a server, for many machines.
+    """The vector store that keeps a collection per generation on a server, for many machines.
 
-    A file in the workspace holds its name on the server: its path differs between machines.
+    The file IDENTITY holds the workspace's name on the server: its path differs between machines.
     """
 
     def __init__(self, root: Path, server: ServerAddress) -> None:
         parts = urlsplit(server.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
-            raise SettingsError(
-                "chroma_url", server.url, "an address such as http://localhost:8000"
-            )
+            expected = "an address such as http://localhost:8000"
+            raise SettingsError("chroma_url", server.url, expected)
         self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._host = parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -239,19 +229,19 @@ class ChromaServer:
         self._identity = Layout(root).identity_file
 
     def prepare(self) -> None:
-        """Asks whether the server answers, and names a workspace that has no name on it yet."""
+        """Check that the server answers, and name a workspace that has no name on it yet."""
         self._check()
         if not self._identity.is_file():
             write_atomically(self._identity, f"{uuid4().hex[:12]}\n")
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """Uploads all windows under another name, so that nobody reads a part of them."""
+        """Upload all windows under another name, so that nobody reads a part of them."""
         name = self._name(stored.number)
         aside = f"{name}-new"
         with self._client() as client:
             _delete(client, {name, aside})
             _new_collection(client, aside, stored.model() or "")
-        with self._open(aside) as index:
+        with closing(self._open(aside)) as index:
             index.fill(stored.entries(_PAGE), stored.count())
         with self._client() as client:
             client.get_collection(aside, embedding_function=None).modify(name=name)
@@ -260,17 +250,18 @@ class ChromaServer:
         return self._open(self._name(stored.number))
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        """Removes the workspace's other collections, also those that dead runs have left."""
-        kept, ours = {self._name(number) for number in numbers}, self._name()
+        """Remove the workspace's other collections, also those that killed runs left behind."""
+        kept, ours = {self._name(number) for number in numbers}, self._prefix()
         with self._client() as client:
             _delete(client, {name for name in _names(client) if name.startswith(ours)} - kept)
 
-    def _name(self, number: int | None = None) -> str:
-        """The name of a generation's collection; without a number, how all begin."""
+    def _prefix(self) -> str:
         if not self._identity.is_file():
             raise StorageError(self._url, "no generation of this workspace is there", REBUILD)
-        ours = f"trellis-{self._identity.read_text(encoding='utf-8').strip()}-"
-        return ours if number is None else f"{ours}{number:06d}"
+        return f"trellis-{self._identity.read_text(encoding='utf-8').strip()}-"
+
+    def _name(self, number: int) -> str:
+        return f"{self._prefix()}{number:06d}"
 
     def _open(self, name: str) -> ChromaIndex:
         place, client = f"{self._url} {name}", self._connect()
@@ -303,7 +294,7 @@ class ChromaServer:
             )
 
     def _check(self) -> None:
-        """Raises StorageError where no server answers, or not for this tenant and database.
+        """Raise StorageError where no server answers, or has no such tenant and database.
 
         Chroma's own client would wait for ever.
         """
@@ -311,7 +302,7 @@ class ChromaServer:
         path = f"tenants/{quote(tenant, safe='')}/databases/{quote(database, safe='')}"
         try:
             answer = httpx.get(
-                f"{self._url}/api/v2/{path}", headers=self._headers, timeout=_PATIENCE
+                f"{self._url}/api/v2/{path}", headers=self._headers, timeout=_TIMEOUT
             )
             if answer.status_code in {401, 403}:
                 problem = f"the Chroma server refuses this user (HTTP {answer.status_code})"

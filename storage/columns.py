@@ -1,4 +1,4 @@
-"""Records that stay columns: a question looks at a few of many, and making all takes seconds."""
+"""Records kept as columns: a question reads a few of many, and making all takes seconds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,10 +9,10 @@ R = TypeVar("R")
 
 
 class Columns(Sequence[R]):
-    """Records of one kind, each made when it is looked at; equal to a list of the same."""
+    """Records of one kind, each made when it is read; equal to a list of the same records."""
 
     def __init__(self, make: Callable[..., R], by_field: Mapping[str, Sequence[Any]]) -> None:
-        """`by_field` holds what `make` is given, by field and in its order."""
+        """`by_field` holds the arguments of `make` by field, in their order."""
         self.by_field = by_field
         self.make = make
         self._values = tuple(by_field.values())
@@ -41,32 +41,27 @@ class Columns(Sequence[R]):
 
 
 def column_of(records: Sequence[Any], field: str) -> Sequence[Any]:
-    """One field of all records, in their order."""
-    return (
-        records.by_field[field]
-        if isinstance(records, Columns)
-        else [getattr(record, field) for record in records]
-    )
+    """Return one field of all records."""
+    if isinstance(records, Columns):
+        return records.by_field[field]
+    return [getattr(record, field) for record in records]
 
 
 def with_column(records: Sequence[R], field: str, value: object) -> Sequence[R]:
-    """The same records with one value in a field."""
+    """Return the records with this value in a field of all."""
     if not isinstance(records, Columns):
         return [replace(record, **{field: value}) for record in records]  # type: ignore[type-var]
     return Columns(records.make, {**records.by_field, field: [value] * len(records)})
 
 
 class ById(Mapping[str, R], Generic[R]):
-    """Records by their field `id`, in their order; `place` says where each stands."""
+    """Records by their field `id`; `place` maps each id to its position."""
 
     def __init__(self, records: Sequence[R], place: Mapping[str, int] | None = None) -> None:
-        """`place` is given where it is known."""
         self.records = records
-        self.place = (
-            {name: at for at, name in enumerate(column_of(records, "id"))}
-            if place is None
-            else place
-        )
+        if place is None:
+            place = {name: at for at, name in enumerate(column_of(records, "id"))}
+        self.place = place
 
     def __getitem__(self, key: str) -> R:
         return self.records[self.place[key]]

@@ -1,13 +1,12 @@
 """Documents with their parts, chunks and the terms of each chunk.
 
-A document's text holds the texts of its parts, and a part of triples holds each triple's words:
-neither is stored twice. A part whose text is no slice of its document's is stored as it is.
+A part is stored as a slice of its document's text where it is one, and triples as lengths in the
+text of their part, so that no text is stored twice.
 """
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, cast
 from unicodedata import normalize
 
 from pydantic import TypeAdapter
@@ -15,23 +14,29 @@ from pydantic import TypeAdapter
 from storage.columns import Columns
 from storage.database import (
     CHUNKS_IN_ORDER,
+    Row,
     Selection,
     SparseCounts,
     Store,
-    names_of,
+    field_names,
     selection,
     sparse_counts,
 )
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Table, Triple, by_key
 
-_AT_ONCE = 5_000  # documents whose rows are made at one time
+_BATCH = 5_000  # documents whose parts become rows at one time
+_PART = (
+    "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages, "
+    "tables"
+)
+_TABLES = TypeAdapter(tuple[Table, ...])
 
 
 def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
-    """The known ids that these names mean; a name of which none is known stays as it is.
+    """Return each name as the known id spells it, and an unknown name as it is.
 
-    An id keeps the form that its file has on the disk: macOS writes é as two signs, keyboards as
+    An id has the Unicode form of its file's name: macOS writes é as two characters, keyboards as
     one.
     """
     if all(name in known for name in names):
@@ -40,37 +45,29 @@ def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
     return [name if name in known else composed.get(normalize("NFC", name), name) for name in names]
 
 
-_PART = (
-    "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages, "
-    "tables"
-)
-_TABLES = TypeAdapter(tuple[Table, ...])
-
-
 def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
-    """The rows of a document's parts: `_PART`, the place among them, and the hash."""
+    """Yield the columns of `_PART`, the ordinal and the hash of each part."""
     cursor = 0
     for ordinal, part in enumerate(document.parts):
         start = document.text.find(part.text, cursor)
         cursor = start + len(part.text) if start >= 0 else cursor
-        place = (start, cursor, None) if start >= 0 else (0, 0, part.text)
-        metadata = json.dumps(part.metadata, ensure_ascii=False)
-        tables = _TABLES.dump_json(part.tables).decode()
-        named = (part.document, part.source, part.path, part.kind, part.title)
         yield (
-            *named,
-            *place,
+            part.document,
+            part.source,
+            part.path,
+            part.kind,
+            part.title,
+            *((start, cursor, None) if start >= 0 else (0, 0, part.text)),
             _triples_to_json(part),
-            metadata,
+            json.dumps(part.metadata, ensure_ascii=False),
             part.pages,
-            tables,
+            _TABLES.dump_json(part.tables).decode(),
             ordinal,
             part.hash,
         )
 
 
-def _part(row: Sequence[Any], document_text: str) -> Part:
-    """The part of a row of `_PART`."""
+def _part(row: Row, document_text: str) -> Part:
     document, source, path, kind, title, start, end, own_text, triples, metadata, pages, tables = (
         row
     )
@@ -101,7 +98,7 @@ def _triples_from_json(stored: str, text: str) -> tuple[Triple, ...]:
         if isinstance(s, str):
             triples.append(Triple(s=s, p=p, o=o, weight=weight))
             continue
-        # The lengths, not the marks, tell the fields apart: a name may hold " -[" itself.
+        # The lengths separate the fields, not the marks: a name may itself contain " -[".
         subject = text[cursor : cursor + s]
         cursor += s + len(" -[")
         predicate = text[cursor : cursor + p]
@@ -111,29 +108,19 @@ def _triples_from_json(stored: str, text: str) -> tuple[Triple, ...]:
     return tuple(triples)
 
 
-_FORGOTTEN_TEXTS = "forgotten_texts"  # in meta: the document of each text's hash, as JSON
+_FORGOTTEN_TEXTS = "forgotten_texts"  # a key of meta: JSON of text hash → document
 _WITH_PLACES = ("mentions", "relation_mentions", "claim_mentions")
-_OF_A_CHUNK = (
-    "postings",
-    "extractions",
-    "mentions",
-    "relation_mentions",
-    "claim_mentions",
-    "windows",
-)
+_OF_A_CHUNK = (*_WITH_PLACES, "postings", "extractions", "windows")
 
 
-def _found_first(where: Selection) -> Selection:
-    """The same condition on documents, so that DuckDB unpacks the texts of those alone.
-
-    Of 100,000 documents it would unpack all: 50 ms, in place of 8.
-    """
+def _by_rowid(where: Selection) -> Selection:
+    """Find documents by row first: DuckDB then unpacks the texts of these alone."""
     condition, parameters = where
     return f"rowid IN (SELECT rowid FROM documents WHERE {condition})", parameters
 
 
 class PartSummary(Record):
-    """What a sync compares: a part without its text."""
+    """A part without its text, as a sync compares it."""
 
     document: str
     source: str
@@ -143,7 +130,7 @@ class PartSummary(Record):
 
 
 class DocumentSummary(Record):
-    """A document without its text: `characters` and `pages` say how long that is (0: no pages)."""
+    """A document without its text; `pages` is 0 where the format has none."""
 
     id: str
     title: str
@@ -159,7 +146,7 @@ class DocumentStore(Store):
         return self._db.strings("SELECT id FROM documents ORDER BY id")
 
     def summaries(self, text: str = "") -> list[DocumentSummary]:
-        """By id, those whose id or title holds the text, in whatever case; no text is read."""
+        """Return the documents whose id or title contains the text in any case, by id."""
         sql = """
             SELECT id, title, language, length(text)::BIGINT AS characters,
                    len(pages)::BIGINT AS pages FROM documents
@@ -168,130 +155,130 @@ class DocumentStore(Store):
         return self._db.records(DocumentSummary, sql, [text, text])
 
     def hashes(self) -> dict[str, str]:
-        """`Document.hash` of every document, without reading their texts."""
-        rows = self._db.rows("SELECT id, hash FROM documents ORDER BY id")
-        return {str(document): str(digest) for document, digest in rows}
+        """Return `Document.hash` of every document by id, without reading texts."""
+        return dict(self._db.rows("SELECT id, hash FROM documents ORDER BY id"))
 
     def parts(self) -> list[PartSummary]:
-        """All parts without their texts, by document and order."""
+        """Return all parts without their texts, by document and order."""
         return self._db.select(PartSummary, "parts", "document, ordinal")
 
     def document(self, document: str) -> Document:
-        """The document that the name means. Raises UnknownDocument, which names the nearest ids."""
+        """Return one document. Raises UnknownDocument, which names the nearest ids."""
         return self.documents(self.named([document]))[0]
 
     def named(self, names: Sequence[str]) -> list[str]:
-        """The ids that the names mean (`as_spelt`)."""
+        """Return the ids that the names stand for; see `as_spelt`."""
         where, parameters = selection("id", names)
         found = self._db.strings(f"SELECT id FROM documents WHERE {where}", parameters)
         return as_spelt(names, found if len(found) == len({*names}) else self.ids())
 
     def documents(self, ids: Collection[str] | None = None) -> list[Document]:
-        """In the order of their ids. Raises UnknownDocument for an id that is not there."""
-        where, parameters = _found_first(selection("id", ids))
+        """Return documents by id. Raises UnknownDocument."""
+        where, parameters = _by_rowid(selection("id", ids))
         columns = "id, title, text, language, metadata, pages"
         sql = f"SELECT {columns} FROM documents WHERE {where} ORDER BY id"
-        stored = {str(row["id"]): row for row in self._db.mappings(sql, parameters)}
-        self._require(ids or (), stored)
-        parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
+        rows = self._db.rows(sql, parameters)
+        texts = {row[0]: row[2] for row in rows}
+        self._require(ids or (), texts)
+        parts = self._parts(texts)
         return [
             Document(
-                id=name,
-                title=str(row["title"]),
-                text=str(row["text"]),
-                language=str(row["language"]),
-                parts=tuple(parts.get(name, ())),
-                metadata=json.loads(str(row["metadata"])),
-                pages=tuple(cast("list[int]", row["pages"])),
+                id=document,
+                title=title,
+                text=text,
+                language=language,
+                parts=tuple(parts.get(document, ())),
+                metadata=json.loads(metadata),
+                pages=tuple(pages),
             )
-            for name, row in stored.items()
+            for document, title, text, language, metadata, pages in rows
         ]
 
     def texts(self, ids: Collection[str] | None = None) -> list[DocumentText]:
-        """The texts alone, in the order of the ids. Raises UnknownDocument too."""
-        where, parameters = _found_first(selection("id", ids))
-        rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE {where}", parameters)
-        self._require(ids or (), [str(row[0]) for row in rows])
+        """Return the texts of documents by id. Raises UnknownDocument."""
+        where, parameters = _by_rowid(selection("id", ids))
+        sql = f"SELECT id, text, pages FROM documents WHERE {where} ORDER BY id"
+        rows = self._db.rows(sql, parameters)
+        self._require(ids or (), [row[0] for row in rows])
         return [
-            DocumentText(id=str(name), text=str(text), pages=tuple(cast("list[int]", pages)))
-            for name, text, pages in sorted(rows)
+            DocumentText(id=document, text=text, pages=tuple(pages))
+            for document, text, pages in rows
         ]
 
-    def _require(self, ids: Collection[str], there: Collection[str]) -> None:
-        for unknown in sorted(set(ids) - set(there)):
+    def _require(self, ids: Collection[str], found: Collection[str]) -> None:
+        for unknown in sorted(set(ids) - set(found)):
             raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
+
+    def _parts(self, texts: Mapping[str, str]) -> dict[str, list[Part]]:
+        where, parameters = selection("document", texts)
+        sql = f"SELECT {_PART} FROM parts WHERE {where} ORDER BY document, ordinal"
+        rows = self._db.rows(sql, parameters)
+        return by_key((row[0], _part(row, texts[row[0]])) for row in rows)
 
     def chunks(
         self, ids: Collection[str] | None = None, documents: Collection[str] | None = None
     ) -> list[Chunk]:
-        """The chunks with these ids, of these documents (None: any), by document and ordinal."""
+        """Return the chunks with these ids of these documents (None: any), in their order."""
         by_id, first = selection("id", ids)
         by_document, second = selection("document", documents)
         where = f"{by_id} AND {by_document}", first + second
-        columns = self._db.columns(names_of(Chunk), "chunks", "document, ordinal", where)
+        columns = self._db.columns(field_names(Chunk), "chunks", "document, ordinal", where)
         return list(Columns(Chunk, columns))
 
     def chunk_ids(self) -> set[str]:
-        """The ids of all chunks, without reading their texts."""
         return set(self._db.strings("SELECT id FROM chunks"))
 
     def forgotten(self) -> list[str]:
-        """Ids that stay out until they are indexed by name again."""
+        """Return the ids that are kept out until they are indexed by name again."""
         return self._db.strings("SELECT document FROM forgotten ORDER BY document")
 
     def forgotten_texts(self) -> dict[str, str]:
-        """The texts that stay out under any id: `Part.text_hash` → the forgotten document."""
+        """Return the texts that are kept out under any id: `Part.text_hash` → document."""
         values = self._db.strings("SELECT value FROM meta WHERE key = ?", [_FORGOTTEN_TEXTS])
         return dict(json.loads(values[0])) if values else {}
 
-    def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
-        where, parameters = selection("document", texts)
-        sql = f"SELECT {_PART} FROM parts WHERE {where} ORDER BY document, ordinal"
-        rows = self._db.rows(sql, parameters)
-        return by_key((str(row[0]), _part(row, texts[str(row[0])])) for row in rows)
-
     def put_documents(self, documents: Sequence[Document]) -> None:
-        """Stores documents; one with the same id is replaced, and no longer forgotten.
+        """Store documents in place of those with the same ids, which are no longer forgotten.
 
-        Its chunks stay until `put_chunks` replaces them.
+        Their chunks stay until `put_chunks` replaces them.
         """
         with self._db.transaction():
             ids = [d.id for d in documents]
-            self._come_back(documents)
+            self._readmit(documents)
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
             metadata = [json.dumps(d.metadata, ensure_ascii=False) for d in documents]
             fields = ("id", "title", "text", "language", "hash", "pages")
             self._db.insert_records("documents", documents, fields, {"metadata": metadata})
-            for start in range(0, len(documents), _AT_ONCE):
-                some = documents[start : start + _AT_ONCE]
-                rows = [row for document in some for row in _part_rows(document)]
-                columns = (*_PART.split(", "), "ordinal", "hash")
+            columns = (*_PART.split(", "), "ordinal", "hash")
+            for start in range(0, len(documents), _BATCH):
+                batch = documents[start : start + _BATCH]
+                rows = [row for document in batch for row in _part_rows(document)]
                 self._db.insert_rows("parts", columns, rows)
 
     def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
-        """Replaces all chunks of the named documents (default: of those that occur in `chunks`).
+        """Replace all chunks of these documents and of those that the chunks belong to.
 
-        A chunk whose id is there before and after keeps its postings, extraction and windows; the
-        others lose theirs. Where its text stands at another place now, what was extracted from it
-        moves along.
+        A chunk whose id remains keeps its postings, extraction and windows. Where its start has
+        changed, the places of what was extracted are shifted with it.
         """
         owners = set(documents or ()) | {c.document for c in chunks}
-        staying = {c.id: c.start for c in chunks}
+        starts = {c.id: c.start for c in chunks}
         where, parameters = selection("document", owners)
-        rows = self._db.rows(f"SELECT id, start_at FROM chunks WHERE {where}", parameters)
-        before = {str(c): int(str(start)) for c, start in rows}
-        moved = {
-            c: start - before[c] for c, start in staying.items() if before.get(c, start) != start
+        sql = f"SELECT id, start_at FROM chunks WHERE {where}"
+        before: dict[str, int] = dict(self._db.rows(sql, parameters))
+        shifts = {
+            chunk: starts[chunk] - start
+            for chunk, start in before.items()
+            if starts.get(chunk, start) != start
         }
         with self._db.transaction():
-            self._drop_chunks([c for c in before if c not in staying])
-            self._move(moved)
+            self._drop_chunks([chunk for chunk in before if chunk not in starts])
+            self._shift(shifts)
             self._db.delete("chunks", "document", owners)
-            self._db.insert_records("chunks", chunks, names_of(Chunk))
+            self._db.insert_records("chunks", chunks, field_names(Chunk))
 
     def remove_documents(self, ids: Collection[str]) -> None:
-        """Removes documents, their parts and chunks, and all that came of those chunks alone."""
         with self._db.transaction():
             where, parameters = selection("document", ids)
             chunks = self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters)
@@ -300,47 +287,46 @@ class DocumentStore(Store):
             self._db.delete("parts", "document", ids)
 
     def forget(self, document: str, texts: Collection[str] = ()) -> None:
-        """Keeps an id and the hashes of its texts out from now on; it removes nothing."""
+        """Keep an id and the hashes of its texts out from now on; this removes nothing."""
         with self._db.transaction():
             known = self.forgotten_texts()
             self.unforget(document)
             self._db.insert_rows("forgotten", ("document",), [(document,)])
-            self._keep_texts(known | dict.fromkeys(texts, document))
+            self._put_forgotten_texts(known | dict.fromkeys(texts, document))
 
     def unforget(self, document: str) -> None:
-        """Lets an id and its texts in again."""
         with self._db.transaction():
             self._db.delete("forgotten", "document", [document])
             known = self.forgotten_texts()
             if document in known.values():
                 others = {text: owner for text, owner in known.items() if owner != document}
-                self._keep_texts(others)
+                self._put_forgotten_texts(others)
 
-    def _come_back(self, documents: Sequence[Document]) -> None:
-        out = set(self.forgotten())
-        if out:
+    def _readmit(self, documents: Sequence[Document]) -> None:
+        forgotten = set(self.forgotten())
+        if forgotten:
             texts = self.forgotten_texts()
             parts = [part for document in documents for part in document.parts]
             back = {part.document for part in parts if not part.by_line}
             back |= {texts.get(part.text_hash, "") for part in parts}
-            for document in back & out:
+            for document in back & forgotten:
                 self.unforget(document)
 
-    def _keep_texts(self, texts: dict[str, str]) -> None:
+    def _put_forgotten_texts(self, texts: Mapping[str, str]) -> None:
         self._db.delete("meta", "key", [_FORGOTTEN_TEXTS])
         row = (_FORGOTTEN_TEXTS, json.dumps(texts, ensure_ascii=False))
         self._db.insert_rows("meta", ("key", "value"), [row])
 
-    def _move(self, chunks: Mapping[str, int]) -> None:
-        """Shifts the places of what was extracted from chunks by so many characters."""
-        for table in _WITH_PLACES if chunks else ():
+    def _shift(self, shifts: Mapping[str, int]) -> None:
+        """Shift the places of what was extracted from chunks by these numbers of characters."""
+        for table in _WITH_PLACES if shifts else ():
             self._db.execute(
                 f"""
                 UPDATE {table} SET start_at = start_at + moved.shift, end_at = end_at + moved.shift
                 FROM (SELECT unnest(?::VARCHAR[]) AS chunk, unnest(?::INTEGER[]) AS shift) AS moved
                 WHERE {table}.chunk = moved.chunk
                 """,
-                [list(chunks), list(chunks.values())],
+                [list(shifts), list(shifts.values())],
             )
 
     def _drop_chunks(self, ids: Collection[str]) -> None:
@@ -351,17 +337,15 @@ class DocumentStore(Store):
     # --- terms ---
 
     def postings(self) -> SparseCounts:
-        """How often each chunk (by document and ordinal) holds each term (sorted)."""
+        """Count how often each chunk (by document and ordinal) holds each term (sorted)."""
         terms = "SELECT DISTINCT term FROM postings ORDER BY term"
-        return sparse_counts(
-            self._db, CHUNKS_IN_ORDER, terms, "SELECT chunk, term, tf FROM postings"
-        )
+        pairs = "SELECT chunk, term, tf FROM postings"
+        return sparse_counts(self._db, CHUNKS_IN_ORDER, terms, pairs)
 
     def chunks_with_postings(self) -> set[str]:
         return set(self._db.strings("SELECT DISTINCT chunk FROM postings"))
 
     def put_postings(self, postings: Mapping[str, Mapping[str, int]]) -> None:
-        """Stores the term counts of each chunk, replacing what it had."""
         with self._db.transaction():
             self._db.delete("postings", "chunk", list(postings))
             rows = [

@@ -1,35 +1,35 @@
-"""What can go wrong, in words a person can act on.
+"""The errors that Trellis raises on purpose. Each says what happened and what to do.
 
-TrellisError                      .message, .remedy, .exit_code (class); str() shows both sentences
-├── UsageError            exit 2  the request cannot be met as it was put
+TrellisError                      .message, .remedy, .exit_code (class); str() joins both sentences
+├── UsageError            exit 2  the request cannot be met as it was made
 │   ├── SourceNotFound            a named source does not exist
-│   ├── NotFound                  there is no entity, report, edit, … of that name
+│   ├── NotFound                  no entity, report, edit, … has that name
 │   │   ├── NoGeneration          the workspace holds no index yet
 │   │   ├── UnknownGeneration     this generation is not kept
 │   │   └── UnknownDocument       no such document in this generation
 │   ├── FilterError               a filter on documents cannot be read
 │   ├── NothingMatches            no document meets a filter
-│   ├── SettingsError             a setting has a value that it cannot have
+│   ├── SettingsError             a setting has an invalid value
 │   │   ├── UnknownSetting        there is no setting of that name
-│   │   └── SettingsFileError     the settings file is no TOML
+│   │   └── SettingsFileError     the settings file is not TOML
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
 ├── SourceEmptied         exit 2  a source that held documents holds none now
-├── BudgetReached         exit 3  tokens or money are used up; nothing was published
+├── BudgetReached         exit 3  tokens, money or time are used up; nothing was published
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── NothingToIndex        exit 5  the sources hold nothing that can be read
 ├── EvaluationGate        exit 6  a measure fell by more than its margin
-├── ArchiveError          exit 2  a file is no archive, or a damaged one; or none can be made
+├── ArchiveError          exit 2  a file is no sound archive, or none can be written
 └── StorageError          exit 1  stored state cannot be used
     └── FileFault
         ├── NotPermitted          a file or its disk may not be read or written
         ├── DiskFull              there is no room left
         ├── DiskFailed            the disk does not do what it should
         ├── TooLittle             the process has too little memory or too few open files
-        ├── InUse                 another process has held it for too long
-        ├── NoLocks               the disk keeps no locks
+        ├── InUse                 another process holds it for too long
+        ├── NoLocks               the disk supports no locks
         └── Damaged               the content is not what was written
 """
 
@@ -40,10 +40,7 @@ from typing import ClassVar
 
 
 class TrellisError(Exception):
-    """Base of all errors that are raised on purpose.
-
-    `message` says what happened, `remedy` what to do (it may be empty).
-    """
+    """Base of all errors: `message` says what happened, `remedy` what to do (it may be empty)."""
 
     exit_code: ClassVar[int] = 1
 
@@ -56,8 +53,7 @@ class TrellisError(Exception):
         return f"{self.message} {self.remedy}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Subclasses take values, not sentences: without this, an error could not cross a process
-        # boundary.
+        # Subclasses take values, not sentences, so the default could not unpickle them.
         return _rebuild, (type(self), self.message, self.remedy)
 
 
@@ -68,7 +64,7 @@ def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisErro
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Offers the name nearest to a word, with a blank behind; nothing where none is like it."""
+    """Return a question with the nearest name and a space, or nothing where no name is close."""
     folded = {name.casefold(): name for name in names}
     near = get_close_matches(word.casefold(), folded, n=1)
     return f"Did you mean {folded[near[0]]!r}? " if near else ""
@@ -114,15 +110,13 @@ class UnknownGeneration(NotFound):
 
 
 class UnknownDocument(NotFound):
-    """`nearest` are ids that look like the one asked for, best first."""
+    """`nearest` are similar ids, best first."""
 
     def __init__(self, document: str, nearest: Sequence[str] = ()) -> None:
-        near = (
-            f"Nearest: {', '.join(nearest)}."
-            if nearest
-            else "See `trellis status` for what is indexed."
-        )
-        super().__init__(f"No document {document!r} in this generation.", near)
+        remedy = "See `trellis status` for what is indexed."
+        if nearest:
+            remedy = f"Nearest: {', '.join(nearest)}."
+        super().__init__(f"No document {document!r} in this generation.", remedy)
 
 
 class FilterError(UsageError):
@@ -133,7 +127,7 @@ class FilterError(UsageError):
 
 
 class NothingMatches(UsageError):
-    """`of` says among which documents, where they were restricted before."""
+    """`of` names the documents that the filter was restricted to."""
 
     def __init__(self, expression: str, of: str = "") -> None:
         super().__init__(
@@ -143,7 +137,7 @@ class NothingMatches(UsageError):
 
 
 class SettingsError(UsageError):
-    """`expected` completes the sentence "Use …"; `near` stands before it."""
+    """`expected` completes the sentence "Use …"; `near` is put before it."""
 
     def __init__(self, name: str, value: object, expected: str, near: str = "") -> None:
         super().__init__(f"Setting {name} cannot be {value!r}.", f"{near}Use {expected}.")
@@ -161,7 +155,7 @@ class SettingsFileError(SettingsError):
         UsageError.__init__(
             self,
             f"{path} is no valid TOML: {str(problem).rstrip('.')}.",
-            "Mend it there, or remove the line.",
+            "Correct it there, or remove the line.",
         )
 
 
@@ -212,7 +206,7 @@ class SourceEmptied(TrellisError):
 
 
 class BudgetReached(TrellisError):
-    """`unit` is "tokens", "USD" or "minutes"; the next call could take `needed` of it."""
+    """`unit` is "tokens", "USD" or "minutes"; the next call may take `needed` of it."""
 
     exit_code = 3
 
@@ -249,7 +243,7 @@ class FailureGate(TrellisError):
         super().__init__(
             f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was "
             "published.",
-            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is "
+            "Fix the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is "
             "kept.",
         )
 
@@ -268,7 +262,7 @@ class NothingToIndex(TrellisError):
 
 
 class EvaluationGate(TrellisError):
-    """`falls` say each in words what fell."""
+    """Each of `falls` says in words what fell."""
 
     exit_code = 6
 
@@ -281,7 +275,7 @@ class EvaluationGate(TrellisError):
 
 
 class ArchiveError(TrellisError):
-    """`what` is what did not happen; nothing was changed."""
+    """`what` is the verb for what was not done."""
 
     exit_code = 2
 
@@ -306,7 +300,7 @@ class StorageError(TrellisError):
 
 
 class FileFault(StorageError):
-    """A file or its disk does not do what it should: each kind has its problem and its remedy."""
+    """A fault of a file or its disk; `words` are those of the library that met it."""
 
     problem: ClassVar[str]
     cure: ClassVar[str]

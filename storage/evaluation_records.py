@@ -1,4 +1,4 @@
-"""Records of evaluations: questions, the systems compared, their scores; watched questions."""
+"""Records of evaluations: questions, compared systems, scores; feedback and watched questions."""
 
 import re
 
@@ -13,17 +13,17 @@ _MARKER = re.compile(r"\s{0,9}\[\d+(?:\s*[,，]\s*\d+)*\]")
 
 
 def plain(text: str) -> str:
-    """A text without the markers of its citations."""
+    """Return a text without citation markers."""
     return _MARKER.sub("", text).strip()
 
 
 class EvaluationQuestion(Record):
-    """A question of a set, with what its set knows of a right answer.
+    """A question of a set, with what the set knows of a right answer.
 
-    `answers` are wordings of which one is enough, `values` a set of which all are asked for.
-    `gold_documents` and `gold_spans` hold the evidence, `kind` is the set's own name for this sort
-    of question, and `documents` restricts what it is answered from; `names` are what the set calls
-    these, by position. `group` divides the set otherwise than by kind: a length, a domain, a graph.
+    `answers` are wordings of which one is enough, `values` a set of which all are needed.
+    `gold_documents` and `gold_spans` are the evidence, `kind` is the set's name for this sort of
+    question, and `documents` restricts what it is answered from; `names` are the set's names for
+    these, by position. `group` divides the set in another way: by length, domain or graph.
     """
 
     id: str
@@ -41,10 +41,10 @@ class EvaluationQuestion(Record):
 
 
 class Feedback(Record):
-    """What somebody thought of an answer; `note` says what it should have been.
+    """A person's rating of an answer; `note` says what it should have been.
 
-    `at` is a UTC time in ISO form, `documents` are those that the answer cites, `history` the turns
-    before the question.
+    `at` is a UTC time in ISO form, `documents` are those that the answer cites, `history` holds the
+    turns before the question.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Feedback(Record):
 
     @property
     def as_question(self) -> EvaluationQuestion:
-        """A question whose right answer is the helpful one, or the note."""
+        """A question whose right answer is the note, or else the helpful answer."""
         right = self.note or (plain(self.answer) if self.helpful else "")
         return EvaluationQuestion(
             id=self.id,
@@ -72,11 +72,10 @@ class Feedback(Record):
 
 
 class EvaluatedSystem(Record):
-    """A way of answering that is compared: a mode on a workspace, or recorded answers.
+    """A compared way of answering: a mode on a workspace, or recorded answers.
 
     `settings` are names and values as in `trellis.toml`; `recorded` is a JSONL file of rows {id,
-    answer, …}, of another system or of an earlier run. The name is the system's column in every
-    table.
+    answer, …} from another system or an earlier run. `name` heads its column in every table.
     """
 
     name: str
@@ -91,9 +90,9 @@ class EvaluatedSystem(Record):
 
 
 class EvaluatedAnswer(Record):
-    """What a system said to a question: its answer, or the error in words.
+    """A system's answer to a question, or the error in words.
 
-    A recorded answer has the fields it came with, and the defaults for the others.
+    A recorded answer has the fields of its row, and defaults for the others.
     """
 
     system: str
@@ -103,7 +102,7 @@ class EvaluatedAnswer(Record):
 
 
 class Score(Record):
-    """What a measure says of a system's answer to a question; None where it says nothing."""
+    """The value of a measure for a system's answer; None where it does not apply."""
 
     system: str
     question: str
@@ -114,8 +113,8 @@ class Score(Record):
 class Verdict(Record):
     """A pairwise judgement on one criterion: `winner` is a system, or "" for a tie.
 
-    `orders` holds the winners with the first system shown first and shown second, each of all
-    repeats; where they disagree the verdict is a tie.
+    `orders` holds the winners of all repeats, with the first system shown first and shown second;
+    where the two orders disagree, the verdict is a tie.
     """
 
     question: str
@@ -130,8 +129,8 @@ class Verdict(Record):
 class Evaluation(Record):
     """A finished evaluation; `number` counts those of the workspace from 1.
 
-    `name` is what its questions were named by, `key` changes with anything that its answers depend
-    on. Times are UTC in ISO form. An `accepted` one is what gates compare with.
+    `name` names its question set, `key` changes with anything that its answers depend on. Times are
+    UTC in ISO form. Gates compare with the `accepted` one.
     """
 
     number: int = 0
@@ -146,7 +145,7 @@ class Evaluation(Record):
 
 
 class EvaluationResult(Record):
-    """An evaluation with all that came of it, but for answers that held what was forgotten."""
+    """An evaluation with its answers, scores and verdicts, without answers that were forgotten."""
 
     evaluation: Evaluation
     answers: tuple[EvaluatedAnswer, ...]
@@ -155,10 +154,7 @@ class EvaluationResult(Record):
 
 
 class WatchedQuestion(Record):
-    """A question that is asked again after every publication.
-
-    `answer` is its last one, `change` how that came to differ.
-    """
+    """A question that is asked again after every publication, its last answer and last change."""
 
     id: str
     question: str
@@ -168,7 +164,7 @@ class WatchedQuestion(Record):
 
 
 class MeanScore(Record):
-    """The mean of a measure over the questions that have a value, with its 95% interval."""
+    """The mean of a measure over the questions with a value, and its 95% interval."""
 
     measure: str
     system: str
@@ -179,7 +175,7 @@ class MeanScore(Record):
 
 
 class PairedDifference(Record):
-    """The mean of `first` minus `second` over the questions of both, with its 95% interval."""
+    """The mean of `first` minus `second` over common questions, and its 95% interval."""
 
     measure: str
     first: str
@@ -202,7 +198,7 @@ class Wins(Record):
 
 
 class SystemCost(Usage):
-    """What a system's answers took in sum, and by step.
+    """What a system's answers cost in sum, and by step.
 
     Calls that the cache answered (`cached_calls`) count too: which system asked first is chance.
     """
@@ -213,7 +209,7 @@ class SystemCost(Usage):
 
 
 class GateCheck(Record):
-    """A measure of a system beside that of the `accepted` evaluation, over shared questions."""
+    """A system's measure compared with the `accepted` evaluation over common questions."""
 
     measure: str
     system: str
@@ -227,10 +223,9 @@ class GateCheck(Record):
 class EvaluationReport(Record):
     """What an evaluation found.
 
-    `measure` is the first of its measures by which the systems differ: wins, plot and `different`
-    are by it. `number` is its place in the workspace, `questions` how many there are, `reused` how
-    many answers were left by an earlier run that was stopped, `different` the ids of the questions
-    whose scores lie farthest apart. `errors` say which answers failed, and why; `judge` how far its
+    `measure` is the first of its measures by which the systems differ; wins, plot and `different`
+    use it. `reused` counts answers that an earlier, stopped run left, `different` lists the
+    questions whose scores differ most, `errors` the answers that failed. `judge` says how far the
     verdicts can be trusted (`tasks/evaluate/judge.py`).
     """
 

@@ -1,7 +1,7 @@
-"""Evaluations in the workspace's database, watched questions, and feedback.
+"""Evaluations, watched questions and feedback in the workspace's database.
 
-An evaluation may take hours. Its answers are stored one by one, so that a run that is killed asks
-nothing twice; what is finished is stored whole, in one transaction.
+The answers of a running evaluation are stored one by one, so that a run that is killed after hours
+repeats no question. A finished evaluation is stored in one transaction.
 """
 
 import sqlite3
@@ -21,21 +21,20 @@ from storage.evaluation_records import (
 from storage.records import Record
 from storage.sqlite import SqliteFile
 
-FORGOTTEN = "(forgotten)"  # in place of a question that held a text which had to go
-MOST_FEEDBACK = 10_000  # as many as memory keeps: whoever may ask may also rate
+FORGOTTEN = "(forgotten)"  # replaces a question that contained a forgotten text
+MOST_FEEDBACK = 10_000  # rows, which anybody who may ask can add
 
 R = TypeVar("R", bound=Record)
-Holds = Callable[[str], bool]  # whether a JSON text holds what is to be forgotten
+Holds = Callable[[str], bool]  # whether a JSON text contains what is to be forgotten
 
 
 class RunningAnswers:
-    """The answers of evaluations that have not ended, by the key of the evaluation."""
+    """The answers of unfinished evaluations, by the key of the evaluation."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
     def put(self, key: str, answer: EvaluatedAnswer) -> None:
-        """Stores an answer; it is safe from then on."""
         with self._file.transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO evaluated_answers (evaluation, system, question, answer) "
@@ -44,39 +43,35 @@ class RunningAnswers:
             )
 
     def get(self, key: str) -> list[EvaluatedAnswer]:
-        """The answers of an evaluation."""
         sql = "SELECT answer FROM evaluated_answers WHERE evaluation = ?"
         return self._file.read(sql, _read_as(EvaluatedAnswer), [key])
 
     def remove(self, key: str) -> None:
-        """Removes the answers of an evaluation."""
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM evaluated_answers WHERE evaluation = ?", [key])
 
     def remove_where(self, holds: Holds) -> int:
-        """Removes the answers that hold it; returns how many."""
+        """Remove the answers that `holds` accepts; return how many."""
         return self._file.delete_where("evaluated_answers", "answer", holds)
 
 
 class WatchedQuestions:
-    """The watched questions of a workspace."""
+    """Questions that are asked again after every publication."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
     def put(self, watched: WatchedQuestion) -> None:
-        """Stores one; the same id replaces."""
         with self._file.transaction() as connection:
             sql = "INSERT OR REPLACE INTO watched_questions (id, watched) VALUES (?, ?)"
             connection.execute(sql, (watched.id, watched.model_dump_json()))
 
     def list(self) -> list[WatchedQuestion]:
-        """All, by id."""
         sql = "SELECT watched FROM watched_questions ORDER BY id"
         return self._file.read(sql, _read_as(WatchedQuestion))
 
     def remove(self, name: str) -> None:
-        """UsageError where there is none with this id."""
+        """Remove a question. Raises UsageError for an unknown id."""
         with self._file.transaction() as connection:
             gone = connection.execute("DELETE FROM watched_questions WHERE id = ?", [name])
             if not gone.rowcount:
@@ -84,7 +79,7 @@ class WatchedQuestions:
                 raise UsageError(problem, "See `trellis watch` for their ids.")
 
     def forget_where(self, holds: Holds) -> int:
-        """Forgets the last answers that hold it; the questions stay. Returns how many."""
+        """Remove the last answers that `holds` accepts, not their questions; return how many."""
         stale = [watched for watched in self.list() if holds(watched.model_dump_json())]
         for watched in stale:
             self.put(watched.model_copy(update={"answer": None, "change": None}))
@@ -98,7 +93,7 @@ class FeedbackRows:
         self._file = file
 
     def put(self, feedback: Feedback) -> None:
-        """Stores one; the same id replaces, and beyond MOST_FEEDBACK the oldest go."""
+        """Store a row in place of one with the same id; remove the oldest beyond MOST_FEEDBACK."""
         with self._file.transaction() as connection:
             sql = "INSERT OR REPLACE INTO feedback (id, feedback) VALUES (?, ?)"
             connection.execute(sql, (feedback.id, feedback.model_dump_json()))
@@ -107,22 +102,19 @@ class FeedbackRows:
             connection.execute(sql, (MOST_FEEDBACK,))
 
     def list(self) -> list[Feedback]:
-        """All, the oldest first."""
         return self._file.read("SELECT feedback FROM feedback ORDER BY rowid", _read_as(Feedback))
 
     def forget_where(self, holds: Holds) -> int:
-        """Removes the rows that hold it; returns how many."""
         return self._file.delete_where("feedback", "feedback", holds)
 
 
 class EvaluationStore:
-    """The finished evaluations, by their numbers from 1."""
+    """The finished evaluations, numbered from 1."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
     def publish(self, result: EvaluationResult) -> int:
-        """Stores a finished evaluation, whole; returns its number."""
         with self._file.transaction() as connection:
             sql = "SELECT coalesce(max(number), 0) + 1 FROM evaluations"
             number = int(connection.execute(sql).fetchone()[0])
@@ -130,12 +122,11 @@ class EvaluationStore:
         return number
 
     def list(self) -> list[Evaluation]:
-        """All, ascending."""
         sql = "SELECT evaluation FROM evaluations ORDER BY number"
         return self._file.read(sql, _read_as(Evaluation))
 
     def read(self, number: int) -> EvaluationResult:
-        """Raises UsageError where there is none of this number."""
+        """Return one result. Raises UsageError for an unknown number."""
         sql = "SELECT result FROM evaluations WHERE number = ?"
         found = self._file.read(sql, _read_as(EvaluationResult), [number])
         if not found:
@@ -143,22 +134,22 @@ class EvaluationStore:
         return found[0]
 
     def accept(self, number: int) -> None:
-        """Makes it one that gates compare with. UsageError where there is none of this number."""
+        """Let gates compare with an evaluation. Raises UsageError for an unknown number."""
         result = self.read(number)
         with self._file.transaction() as connection:
             _put(connection, result, accepted=True)
 
     def remove(self, number: int) -> None:
-        """Removes it, and all that came of it. UsageError where there is none of this number."""
+        """Remove an evaluation and its result. Raises UsageError for an unknown number."""
         self.read(number)
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM evaluations WHERE number = ?", [number])
 
     def forget_where(self, holds: Holds) -> int:
-        """Removes the answers that hold it, and the judge's words on those questions.
+        """Remove the answers that `holds` accepts and the judge's verdicts on their questions.
 
-        Of questions that hold it the words and the right answers go; scores stay. Returns how many
-        answers went.
+        A question that it accepts loses its wording and right answers; scores are kept. Returns how
+        many answers were removed.
         """
         removed = 0
         for evaluation in self.list():
@@ -180,7 +171,6 @@ class EvaluationStore:
 
 
 def _put(connection: sqlite3.Connection, result: EvaluationResult, **changes: object) -> None:
-    """Stores a result with these changes of its evaluation; the same number replaces."""
     evaluation = result.evaluation.model_copy(update=changes)
     whole = result.model_copy(update={"evaluation": evaluation})
     sql = "INSERT OR REPLACE INTO evaluations (number, evaluation, result) VALUES (?, ?, ?)"
@@ -189,5 +179,5 @@ def _put(connection: sqlite3.Connection, result: EvaluationResult, **changes: ob
 
 
 def _read_as(kind: type[R]) -> Callable[..., R]:
-    """Reads a record's JSON text; a field of another version is passed over."""
+    """Return a reader of a record's JSON text that ignores fields of other versions."""
     return partial(kind.model_validate_json, extra="ignore")

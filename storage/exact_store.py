@@ -1,4 +1,4 @@
-"""The vector store that builds nothing: the database compares a vector with all that it holds."""
+"""The vector store without an index: the database compares a vector with all that it holds."""
 
 from collections.abc import Collection
 
@@ -15,20 +15,20 @@ class ExactIndex:
         return self._stored.nearest(vector, count)
 
     def close(self) -> None:
-        """The generation closes its database itself."""
+        """The generation closes its database."""
 
 
 class ExactStore:
-    """Fulfils `storage.vector_store.VectorStore` without an index."""
+    """Implements `storage.vector_store.VectorStore` without an index."""
 
     def prepare(self) -> None:
-        """There is nothing to ask."""
+        """Nothing has to be ready."""
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """There is nothing to build."""
+        """Nothing has to be built."""
 
     def open(self, stored: StoredVectors) -> ExactIndex:
         return ExactIndex(stored)
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        """The vectors go with the database of their generation."""
+        """The vectors are removed with the database of their generation."""

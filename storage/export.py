@@ -1,4 +1,4 @@
-"""A generation as plain sorted rows, and as items by which two generations are compared."""
+"""Exports a generation as sorted rows, and as items that two generations are compared by."""
 
 import json
 from collections.abc import Collection
@@ -16,7 +16,7 @@ Export = dict[str, list[JsonRow]]
 
 
 def export(generation: OpenGeneration) -> Export:
-    """One list of rows for each kind of record, sorted."""
+    """Return sorted rows for each kind of record."""
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
     rows_by_kind = {
@@ -52,7 +52,7 @@ def _text(row: JsonRow) -> str:
 Kind = Literal["documents", "entities", "relations", "claims", "communities", "reports"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# What is compared of each kind, as columns of its query below.
+# The compared fields of each kind, which are columns of its query below.
 FIELDS: dict[Kind, tuple[str, ...]] = {
     "documents": ("title", "text", "language", "metadata"),
     "entities": ("name", "kind", "description", "aliases", "mentions", "degree"),
@@ -76,7 +76,7 @@ _QUERIES: dict[Kind, str] = {
         FROM relations AS r
             JOIN entities AS s ON s.id = r.source JOIN entities AS t ON t.id = r.target
     """,
-    # A claim's own id changes with its place; here it is what is claimed, wherever it stands.
+    # The id of a claim depends on its place; this one only on what is claimed.
     "claims": """
         SELECT 'clm_' || md5(concat_ws(chr(31), m.subject, coalesce(m.object, ''), m.kind,
                                        m.description))[:16] AS id,
@@ -108,7 +108,7 @@ Value = str | tuple[str, ...]
 
 
 class Item(Record):
-    """An item as people know it (`label`), with its compared values in the order of `FIELDS`."""
+    """An item with its name for people (`label`) and its values in the order of `FIELDS`."""
 
     id: str
     label: str
@@ -116,32 +116,19 @@ class Item(Record):
 
 
 class ItemReader(Store):
-    """The items of a generation by kind and id.
-
-    An item's print is the same in two generations when, and only when, all its compared fields are.
-    """
+    """Reads the items of a generation by kind and id."""
 
     def prints(self, kind: Kind) -> dict[str, str]:
-        """The print of every item by its id."""
+        """Return a hash of the compared fields of every item, by id."""
         columns = ", ".join(f"{name}::VARCHAR" for name in FIELDS[kind])
-        rows = self._db.rows(
-            f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id"
-        )
-        return {str(name): str(digest) for name, digest in rows}
+        sql = f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id"
+        return dict(self._db.rows(sql))
 
     def items(self, kind: Kind, ids: Collection[str]) -> dict[str, Item]:
-        """Those of the items that are there, by id."""
         columns = ", ".join(FIELDS[kind])
         where, parameters = selection("id", ids)
-        rows = self._db.rows(
-            f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id",
-            parameters,
-        )
+        sql = f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id"
         return {
-            str(name): Item(id=str(name), label=str(label), values=_values(row))
-            for name, label, *row in rows
+            name: Item(id=name, label=label, values=tuple(values))
+            for name, label, *values in self._db.rows(sql, parameters)
         }
-
-
-def _values(row: list[object]) -> tuple[Value, ...]:
-    return tuple(tuple(map(str, value)) if isinstance(value, list) else str(value) for value in row)

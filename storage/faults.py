@@ -1,8 +1,8 @@
-"""Tells what is wrong when a file cannot be read or written, for each kind has another remedy.
+"""Finds out why a file cannot be read or written, because each reason has its own remedy.
 
-No right, no room, too little memory or too few open files, a failing disk, damaged content: the
-errors of SQLite, DuckDB and the system are told apart here, in one place. SQLite has codes, the
-system error numbers, and DuckDB, which has neither, kinds of exceptions and words.
+Missing permission, no room, too little memory or too few open files, a failing disk, damaged
+content: SQLite distinguishes them by codes, the system by error numbers, and DuckDB by classes of
+exceptions and words.
 """
 
 import errno
@@ -43,8 +43,8 @@ _OF_SQLITE: dict[int, type[FileFault]] = {
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), InUse),
     sqlite3.SQLITE_PROTOCOL: InUse,
 }
-_NO_PLACE = {errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT}
-_LITTLE = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
+_NAME_TAKEN = {errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT}
+_LITTLE_ROOM = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
 _DAMAGED_SQLITE = ("no such", "malformed", "unsupported file format", "Could not decode to UTF-8")
 _DAMAGED_DUCKDB = (
     "Corrupt database",
@@ -56,14 +56,14 @@ _DAMAGED_DUCKDB = (
     "INTERNAL Error",
 )
 _LOCKED_DUCKDB = ("Could not set lock", "Conflicting lock")
-_NOBODY = "PID 0."  # holds a lock that could not be had: the disk keeps none
+_NOBODY = "PID 0."  # holds the lock where the disk supports none
 
 DATABASE_ERRORS = (sqlite3.Error, duckdb.Error)
 
 
 @contextmanager
 def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
-    """Turns errors of SQLite, DuckDB and the system that speak of a fault into those of storage."""
+    """Turn the errors for which `fault_of` knows a StorageError into it."""
     try:
         yield
     except (*DATABASE_ERRORS, OSError, MemoryError) as error:
@@ -74,9 +74,9 @@ def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
 
 
 def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> StorageError | None:
-    """The error of storage that this one stands for; None where it says nothing of a file.
+    """Return the StorageError for an error, or None where it is not about a file.
 
-    `damaged` is the remedy where the content itself is damaged.
+    `damaged` is the remedy for damaged content.
     """
     if isinstance(error, sqlite3.Error):
         return _of_sqlite(error, Path(place), damaged)
@@ -90,23 +90,18 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder where it is not there; StorageError where a file has its name or one above."""
+    """Make a folder unless it is there. Raises StorageError where its path cannot be a folder."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno not in _NO_PLACE:
+        if error.errno not in _NAME_TAKEN:
             raise
         problem = f"no folder can be made there ({error.strerror})"
         raise StorageError(path, problem, "Name another folder (--workspace).") from error
 
 
-def writable(path: Path) -> bool:
-    """Whether a database can change a file, for which it also makes files beside it."""
-    return _may(path, os.W_OK) and _may(path.parent, os.W_OK)
-
-
 def _may(path: Path, mode: int) -> bool:
-    # By the rights in force, not by those of whoever started the process.
+    # By the effective user, not the one who started the process.
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -114,17 +109,17 @@ def _of_sqlite(error: sqlite3.Error, place: Path, damaged: str) -> StorageError 
     code, words = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF, str(error)
     if code in _OF_SQLITE:
         return _OF_SQLITE[code](place, words)
-    words = words.partition(" with text ")[0]  # which it quotes
+    words = words.partition(" with text ")[0]  # The rest quotes stored content
     is_damage = code == sqlite3.SQLITE_ERROR and words.startswith(_DAMAGED_SQLITE)
     if is_damage or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or place.is_dir():
         return Damaged(place, words, damaged)
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
         return _by_the_disk(place, words)
-    return None  # a wrong use
+    return None  # An error of the program
 
 
 def _by_the_disk(path: Path, words: str) -> StorageError:
-    """SQLite does not say why it could not open or write a file: the disk and the limits do."""
+    """Find out from disk and limits why SQLite, which does not say it, cannot use a file."""
     folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
     try:
         os.close(os.open(folder, os.O_RDONLY))
@@ -134,7 +129,7 @@ def _by_the_disk(path: Path, words: str) -> StorageError:
     readable = not path.exists() or _may(path, os.R_OK | os.W_OK)
     if not _may(folder, os.W_OK | os.X_OK) or not readable:
         return NotPermitted(path, words)
-    if shutil.disk_usage(folder).free < _LITTLE or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
+    if shutil.disk_usage(folder).free < _LITTLE_ROOM or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
         return DiskFull(path, words)
     return DiskFailed(path, words)
 

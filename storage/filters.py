@@ -1,10 +1,9 @@
-"""Selects documents by a filter, or tells at which character it cannot be read.
+"""Selects documents by a filter, or says at which character it cannot be read.
 
     year >= 2020 and (source = 'notes' or not title like '%draft%')
 
-A field is a name, in backquotes where it holds spaces. A value is text in quotes, a number, a date
-(2024-05-01), `true` or `false`. Words of the language are read in any case; `and` binds closer than
-`or`.
+A field is a name, in backquotes if it contains spaces. A value is text in quotes, a number, a date
+(2024-05-01), `true` or `false`. Keywords may have any case; `and` binds closer than `or`.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,8 +48,8 @@ _NULL: /null(?![\w.-])/i
 %ignore /\s+/
 """
 _IN_PARENTHESES = "Write the values in parentheses: year in (2020, 2021)."
-# What must stand where one of these could, and the remedy where something else does; the first that
-# fits.
+# The first terminal that the parser would accept decides what an error says is missing, and how to
+# write it.
 _WANTED = {
     "NAME": (
         "a field",
@@ -70,23 +69,20 @@ _WANTED = {
     "_AND": ("`and`, `or` or the end", "Join conditions with and, or; close every parenthesis."),
 }
 
-# Of every document; `source` is also known by its last name.
+# The fields of every document. A `source` may also be named by the last part of its path.
 OWN_FIELDS = ("document", "title", "language", "source")
 _COLUMNS = {"document": "d.id", "title": "d.title", "language": "d.language"}
-_OUTER = "metadata."
-_NAMED = 12  # fields in an error
+_PREFIX = "metadata."
+_MOST_LISTED = 12  # fields in an error
 
-# A condition that is true or false, never null: a document without the field meets no comparison.
+# True or false, never null: a document without the field meets no comparison.
 SqlCondition = tuple[str, list[Parameter]]
-# What a comparison says of a field's text, which stands where the braces are.
-FieldTest = tuple[str, Parameter]
-ResolveField = Callable[
-    [str, int], str
-]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
+# From the name and place of a field to one of `OWN_FIELDS`, or a JSON pointer into the metadata.
+ResolveField = Callable[[str, int], str]
 
 
 def check_filter(expression: str) -> None:
-    """Raises FilterError where an expression cannot be read, whatever fields there are."""
+    """Raise FilterError where an expression cannot be read, whatever fields there are."""
     _condition(expression, lambda name, at: "/")
 
 
@@ -105,9 +101,9 @@ def _condition(expression: str, resolve: ResolveField) -> SqlCondition:
         # lark's types know only its default.
         at: int = error.pos_in_stream  # type: ignore[assignment]
         odd = expression[at]
-        remedy = (
-            "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
-        )
+        remedy = "Write text in quotes and names in backquotes."
+        if odd in "'\"`":
+            remedy = "Close the quote."
         raise FilterError(expression, at, f"{odd!r} begins nothing that is known", remedy) from None
     except UnexpectedToken as error:
         raise _misplaced(expression, error.token, error.accepts or error.expected) from None
@@ -128,7 +124,7 @@ def _misplaced(expression: str, token: Token, accepted: set[str]) -> FilterError
 
 @v_args(inline=True)
 class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
-    """The rules of the grammar as conditions of SQL."""
+    """Turns the rules of the grammar into SQL conditions."""
 
     def __init__(self, resolve: ResolveField) -> None:
         super().__init__()
@@ -145,22 +141,18 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
     def negated(self, word: object, condition: SqlCondition) -> SqlCondition:
         sql, values = condition
-        return (
-            (sql.removeprefix("NOT ") if sql.startswith("NOT ") else f"NOT {sql}", values)
-            if word
-            else condition
-        )
+        if not word:
+            return condition
+        return (sql[4:] if sql.startswith("NOT ") else f"NOT {sql}"), values
 
     def ordered(self, field: str, sign: Token, value: Token) -> SqlCondition:
         differs = sign in ("!=", "<>")
-        return self.negated(
-            differs, _applied(field, *_test(value, "=" if differs or sign == "==" else str(sign)))
-        )
+        order = "=" if differs or sign == "==" else str(sign)
+        return self.negated(differs, _compared(field, order, value))
 
     def listed(self, field: str, negation: Token | None, *values: Token) -> SqlCondition:
-        return self.negated(
-            negation, _joined(" or ", [_applied(field, *_test(value, "=")) for value in values])
-        )
+        equal = [_compared(field, "=", value) for value in values]
+        return self.negated(negation, _joined(" or ", equal))
 
     def held(self, field: str, negation: Token | None, word: Token, text: Token) -> SqlCondition:
         test = "{} ILIKE ?" if word.type == "LIKE" else "contains(lower({}), lower(?))"
@@ -173,18 +165,18 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
 
 def _joined(word: str, parts: Sequence[SqlCondition]) -> SqlCondition:
-    return f"({word.join(sql for sql, _ in parts)})", [
-        bound for _, values in parts for bound in values
-    ]
+    sql = word.join(sql for sql, _ in parts)
+    return f"({sql})", [bound for _, values in parts for bound in values]
 
 
-def _test(value: Token, order: str) -> FieldTest:
-    """Compares a field with a value: as numbers where the value is one, else as text."""
+def _compared(field: str, order: str, value: Token) -> SqlCondition:
+    """Compare a field with a value: as numbers where the value is one, else as text."""
     if value.type == "NUMBER":
-        return f"coalesce(TRY_CAST({{}} AS DOUBLE) {order} ?::DOUBLE, false)", float(value)
+        test = f"coalesce(TRY_CAST({{}} AS DOUBLE) {order} ?::DOUBLE, false)"
+        return _applied(field, test, float(value))
     if value.type == "TRUTH":
-        return f"coalesce(lower({{}}) {order} ?, false)", value.lower()
-    return f"coalesce({{}} {order} ?, false)", _unquoted(value)
+        return _applied(field, f"coalesce(lower({{}}) {order} ?, false)", value.lower())
+    return _applied(field, f"coalesce({{}} {order} ?, false)", _unquoted(value))
 
 
 def _unquoted(text: Token) -> str:
@@ -192,6 +184,7 @@ def _unquoted(text: Token) -> str:
 
 
 def _applied(field: str, test: str, value: Parameter) -> SqlCondition:
+    """Put a field in the place of the braces in a test."""
     if field == "source":
         whole, last = test.format("p.source"), test.format("regexp_extract(p.source, '[^/]*$')")
         return (
@@ -204,27 +197,25 @@ def _applied(field: str, test: str, value: Parameter) -> SqlCondition:
 
 
 class FilterReader(Store):
-    """The documents of a generation by what is known of them."""
+    """Finds documents of a generation by filters."""
 
     def fields(self) -> list[str]:
-        """The fields that a filter can name: those of all documents, then of their metadata."""
+        """List the fields that a filter can name: those of every document, then of metadata."""
         return [*OWN_FIELDS, *self._keys()]
 
     def matching(self, expression: str) -> list[str]:
-        """The ids of the documents that meet an expression, at least one, in order.
+        """Return the sorted ids of the documents that meet an expression.
 
-        Raises FilterError for an expression that cannot be read or names an unknown field,
+        Raises FilterError for an expression that cannot be read or names an unknown field, and
         NothingMatches where no document meets it.
         """
         keys = self._keys()
 
         def resolve(name: str, at: int) -> str:
-            known = _known(name, at, [*OWN_FIELDS, *keys], expression)
-            return (
-                known
-                if known in OWN_FIELDS
-                else "/" + keys[known].replace("~", "~0").replace("/", "~1")
-            )
+            field = _known(name, at, [*OWN_FIELDS, *keys], expression)
+            if field in OWN_FIELDS:
+                return field
+            return "/" + keys[field].replace("~", "~0").replace("/", "~1")
 
         condition, parameters = _condition(expression, resolve)
         documents = self._db.strings(
@@ -235,39 +226,31 @@ class FilterReader(Store):
         return documents
 
     def _keys(self) -> dict[str, str]:
-        """The metadata's keys by the names of their fields.
+        """Map the names of fields to metadata keys.
 
-        `date` names it also where rows hold it under `metadata`. The name of a field that every
-        document has means that one; the metadata's is `metadata.NAME`.
+        The prefix of a key `metadata.NAME` may be left out. It is needed where NAME is a field of
+        every document, or another key.
         """
         keys = self._db.strings(
             "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC"
         )
         names: dict[str, str] = {}
         for key in keys:
-            inner = key.removeprefix(_OUTER)
-            names[
-                inner
-                if inner not in OWN_FIELDS and (inner == key or inner not in keys)
-                else _OUTER + inner
-            ] = key
+            inner = key.removeprefix(_PREFIX)
+            is_unique = inner not in OWN_FIELDS and (inner == key or inner not in keys)
+            names[inner if is_unique else _PREFIX + inner] = key
         return dict(sorted(names.items()))
 
 
 def _known(field: str, at: int, fields: list[str], expression: str) -> str:
-    """The field as it is written, without `metadata.`, or the only one with other capitals."""
-    for name in (field, field.removeprefix(_OUTER)):
+    """Find a field by its name, without `metadata.`, or the only one with other capitals."""
+    for name in (field, field.removeprefix(_PREFIX)):
         same = [known for known in fields if known.casefold() == name.casefold()]
         if name in fields or len(same) == 1:
             return name if name in fields else same[0]
     near = get_close_matches(field, fields, n=3)
-    listed = ", ".join(fields[:_NAMED]) + (
-        f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
-    )
     remedy = f"Nearest: {', '.join(near)}. " if near else ""
-    raise FilterError(
-        expression,
-        at,
-        f"no document has a field {field!r}",
-        f"{remedy}Fields that exist: {listed}.",
-    )
+    remedy += f"Fields that exist: {', '.join(fields[:_MOST_LISTED])}"
+    if len(fields) > _MOST_LISTED:
+        remedy += f" and {len(fields) - _MOST_LISTED} more"
+    raise FilterError(expression, at, f"no document has a field {field!r}", f"{remedy}.")

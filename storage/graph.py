@@ -1,13 +1,12 @@
-"""The graph of a generation: entities, relations, claims, communities, edits by hand, aggregation.
+"""The graph of a generation: entities, relations, claims, communities, reports, edits by hand.
 
-Edits name things as the texts do, never by an id that another run may give: so they hold for the
-generations to come. They travel with the generation, are applied in their order, and each can be
-undone. Aggregation over a traversal counts and sorts in SQL; no question becomes SQL text.
+An edit names things as the texts do, not by ids, which another run may change, so it stays valid in
+later generations. Edits travel with the generation and are applied in their order.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
 from storage.columns import Columns
 from storage.database import (
@@ -15,7 +14,7 @@ from storage.database import (
     Selection,
     SparseCounts,
     Store,
-    names_of,
+    field_names,
     selection,
     sparse_counts,
 )
@@ -41,7 +40,7 @@ OccurrenceKind = Literal["entity", "relation"]
 class GraphRows:
     """Rows of the graph.
 
-    `strengths` holds each relation's sum of weights, by id; without one its weight counts.
+    `strengths` holds the sum of weights of each relation by id; the default is its weight.
     """
 
     entities: Sequence[Entity] = ()
@@ -54,62 +53,61 @@ class GraphRows:
 
 
 class GraphStore(Store):
-    """Entities, aliases, relations, their occurrences, and claims."""
+    """Entities, aliases, relations, their occurrences, and claims.
+
+    A method that takes ids leaves out unknown ones and returns everything for None.
+    """
 
     def entities(self, ids: Collection[str] | None = None) -> Columns[Entity]:
-        """By id; ids that are not there are left out."""
-        columns = self._db.columns(names_of(Entity), "entities", "id", selection("id", ids))
+        columns = self._db.columns(field_names(Entity), "entities", "id", selection("id", ids))
         return Columns(Entity, columns)
 
     def entity_ids(self) -> list[str]:
-        """Of all entities, sorted."""
         return self._db.strings("SELECT id FROM entities ORDER BY id")
 
     def aliases(self, entities: Collection[str] | None = None) -> list[Alias]:
-        """By entity and name."""
         where = selection("entity", entities)
         return self._db.select(Alias, "aliases", "entity, name, reason", where)
 
     def relations(self, ids: Collection[str] | None = None) -> Columns[Relation]:
-        """By id; ids that are not there are left out."""
         return self._relations(selection("id", ids))
 
     def relations_at(self, entities: Collection[str] | None) -> Columns[Relation]:
-        """The relations that start or end at one of these entities (None: all), by id."""
+        """Return the relations that start or end at one of the entities, by id."""
         return self._relations(selection("source, target", entities))
 
     def _relations(self, where: Selection) -> Columns[Relation]:
-        columns = self._db.columns(names_of(Relation), "relations", "id", where)
+        columns = self._db.columns(field_names(Relation), "relations", "id", where)
         columns["keys"] = [tuple(keys.tolist()) for keys in columns["keys"]]
         return Columns(Relation, columns)
 
     def edges(self) -> list[WeightedEdge]:
-        """Ends and weight of all relations, in the order of their ids."""
-        columns = self._db.columns(names_of(WeightedEdge), "relations", "id")
+        """Return ends and weight of all relations, in the order of their ids."""
+        columns = self._db.columns(field_names(WeightedEdge), "relations", "id")
         return list(Columns(WeightedEdge, columns))
 
     def claims(self, entities: Collection[str] | None = None) -> list[Claim]:
-        """By id; those whose subject or object is one of the entities (None: all)."""
+        """Return the claims whose subject or object is one of the entities, by id."""
         return self._db.select(Claim, "claims", "id", selection("subject, object", entities))
 
     def occurrences(
         self, kind: OccurrenceKind, items: Collection[str] | None = None
     ) -> Columns[Occurrence]:
-        """By item, chunk and start."""
+        """Return the occurrences of entities or relations, by item, chunk and start."""
         table, order = f"{kind}_occurrences", "item, chunk, start_at, end_at"
-        columns = self._db.columns(names_of(Occurrence), table, order, selection("item", items))
-        return Columns(Occurrence, columns)
+        where = selection("item", items)
+        return Columns(Occurrence, self._db.columns(field_names(Occurrence), table, order, where))
 
     def entity_chunk_pairs(self) -> SparseCounts:
-        """How often each entity (by id) stands in each chunk (by document and ordinal)."""
+        """Count how often each entity (by id) occurs in each chunk (by document and ordinal)."""
         entities = "SELECT id FROM entities ORDER BY id"
-        places = "SELECT item, chunk, count(*) FROM entity_occurrences GROUP BY ALL"
-        return sparse_counts(self._db, entities, CHUNKS_IN_ORDER, places)
+        pairs = "SELECT item, chunk, count(*) FROM entity_occurrences GROUP BY ALL"
+        return sparse_counts(self._db, entities, CHUNKS_IN_ORDER, pairs)
 
     def replace_graph(self, rows: GraphRows, entities: Collection[str] | None = None) -> None:
-        """Puts the rows in place of these entities and all that touches them (None: of all).
+        """Replace these entities and everything that touches them (None: all) by the rows.
 
-        One transaction; communities and reports stay as they are.
+        Communities and reports are not changed.
         """
         relations = None if entities is None else self._ids("edges", "source, target", entities)
         claims = None if entities is None else self._ids("claims", "subject, object", entities)
@@ -128,15 +126,14 @@ class GraphStore(Store):
                 self._db.delete(table, column, ids)
                 if records:
                     more = {"strength": strengths} if table == "edges" else None
-                    fields = [name for name in names_of(type(records[0])) if name != "weight"]
-                    self._db.insert_records(table, records, fields, more)
+                    names = [name for name in field_names(type(records[0])) if name != "weight"]
+                    self._db.insert_records(table, records, names, more)
 
     def _ids(self, table: str, ends: str, entities: Collection[str]) -> list[str]:
-        condition, parameters = selection(ends, entities)
-        return self._db.strings(f"SELECT id FROM {table} WHERE {condition}", parameters)
+        where, parameters = selection(ends, entities)
+        return self._db.strings(f"SELECT id FROM {table} WHERE {where}", parameters)
 
     def count_degrees(self, entities: Collection[str]) -> None:
-        """Counts the degrees of these entities as their relations are now."""
         if entities:
             self._db.execute(
                 """
@@ -154,38 +151,13 @@ class GraphStore(Store):
 # --- communities and reports ---
 
 _REPORT = "community, level, title, summary, rating, rating_reason, inputs, stale"
-
-
-class _StoredFinding(Record):
-    """A finding at one of its places; one with several places has a row for each."""
-
-    community: str
-    ordinal: int
-    summary: str
-    explanation: str
-    document: str
-    start: int
-    end: int
-
-
-class ReportSizes(Record):
-    """What there is to read: the reports of the broadest level, and the documents.
-
-    `reported` are how many documents all reports rest on.
-    """
-
-    reports: int
-    documents: int
-    reported: int
-
-
+# A finding with several places has a row for each, in the order in which they were written.
+_FINDING = "community, ordinal, summary, explanation, document, start_at, end_at"
 _SIZES = """
     SELECT (SELECT count(*) FROM reports WHERE level = (SELECT min(level) FROM reports)) AS reports,
            (SELECT count(*) FROM documents) AS documents,
            (SELECT count(DISTINCT document) FROM findings) AS reported
 """
-
-
 _OF_LEVEL = """
     (level = ? OR level < ? AND id NOT IN (SELECT parent FROM communities WHERE parent IS NOT NULL))
     AND ? <= (SELECT max(level) FROM communities)
@@ -198,60 +170,87 @@ _REPORTED = """
 """
 
 
+class ReportSizes(Record):
+    """How many reports the broadest level has, how many documents there are, and how many of these
+    the findings of all reports cite.
+    """
+
+    reports: int
+    documents: int
+    reported: int
+
+
 class CommunityStore(Store):
     """Communities and their reports."""
 
     def communities(self, level: int | None = None) -> list[Community]:
-        """By level and id.
+        """Return the communities by level and id.
 
-        Those of a level are a partition of all entities: what is not split further belongs to it.
+        Those of a level partition all entities: they include communities that are not split
+        further above it.
         """
         return self._communities(("true", []) if level is None else (_OF_LEVEL, [level] * 3))
 
     def with_reports(self) -> list[Community]:
-        """Those that have a report, and those above them."""
+        """Return the communities that have a report, and those above them."""
         return self._communities((_REPORTED, []))
 
     def around(self, entities: Collection[str]) -> list[Community]:
-        """The communities of every level that one of these entities is in, by level and id."""
+        """Return the communities of every level that hold one of these entities."""
         where = "list_has_any(members, ?::VARCHAR[])"
         return self._communities((where, [list(entities)]))
 
     def ratings(self) -> dict[str, float]:
-        """How much each report counts, 0-10, by its community."""
+        """Return the rating of each report, 0-10, by community."""
         sql = "SELECT community, rating FROM reports ORDER BY level, community"
-        rows = self._db.rows(sql)
-        return {str(name): float(cast("float", rating)) for name, rating in rows}
+        return dict(self._db.rows(sql))
 
     def report_sizes(self) -> ReportSizes:
-        """How much there is to read in reports."""
         return self._db.records(ReportSizes, _SIZES)[0]
 
     def unfit_reports(self, drift: float) -> list[str]:
-        """The communities whose reports no model wrote, or that changed by more than this share."""
+        """Return the communities whose reports no model wrote, or that changed by more than this
+        share since.
+        """
         sql = "SELECT community FROM reports WHERE inputs = '' OR stale > ?"
         return self._db.strings(sql, [drift])
 
     def reports(self, level: int | None = None, of: Collection[str] | None = None) -> list[Report]:
-        """Those of a level and of these communities (None: of all), by level and community."""
         chosen, communities = selection("community", of)
         where = f"level = coalesce(?, level) AND {chosen}"
         sql = f"SELECT {_REPORT} FROM reports WHERE {where} ORDER BY level, community"
         stored = self._db.mappings(sql, [level, *communities])
-        # The places of a finding stand in the order in which they were written.
-        order = "community, ordinal, rowid"
-        of_these = selection("community", [str(row["community"]) for row in stored])
-        places = self._db.select(_StoredFinding, "findings", order, of_these)
-        findings = by_key((row.community, row) for row in places)
+        findings = self._findings([row["community"] for row in stored])
         return [
-            Report.model_validate(
-                {**row, "findings": _findings(findings.get(str(row["community"]), []))}
-            )
+            Report.model_validate({**row, "findings": findings.get(row["community"], ())})
             for row in stored
         ]
 
+    def _findings(self, communities: Collection[str]) -> dict[str, list[Finding]]:
+        where, parameters = selection("community", communities)
+        order = "community, ordinal, rowid"
+        sql = f"SELECT {_FINDING} FROM findings WHERE {where} ORDER BY {order}"
+        places = by_key(
+            (tuple(finding), TextSpan(document=document, start=start, end=end))
+            for *finding, document, start, end in self._db.rows(sql, parameters)
+        )
+        return by_key(
+            (
+                community,
+                Finding(
+                    summary=summary,
+                    explanation=explanation,
+                    document=first.document,
+                    start=first.start,
+                    end=first.end,
+                    more=tuple(others),
+                ),
+            )
+            for (community, _, summary, explanation), (first, *others) in places.items()
+        )
+
     def _communities(self, where: Selection) -> list[Community]:
-        # As one text: DuckDB makes a Python list of strings ten times slower.
+        # DuckDB makes a Python list of strings ten times slower than one text.
         fields = ("id", "level", "parent", "array_to_string(members, ' ')")
         columns = self._db.columns(fields, "communities", "level, id", where)
         ids, levels, parents, members = columns.values()
@@ -264,46 +263,27 @@ class CommunityStore(Store):
         reports: Sequence[Report],
         earlier: Collection[str] | None = None,
     ) -> None:
-        """Puts these and their reports in place of the `earlier` ones (None: of all)."""
         findings = [
-            _StoredFinding(
-                community=report.community,
-                ordinal=ordinal,
-                summary=finding.summary,
-                explanation=finding.explanation,
-                document=place.document,
-                start=place.start,
-                end=place.end,
+            (
+                report.community,
+                ordinal,
+                finding.summary,
+                finding.explanation,
+                place.document,
+                place.start,
+                place.end,
             )
             for report in reports
             for ordinal, finding in enumerate(report.findings)
             for place in finding.places
         ]
         with self._db.transaction():
-            for table in ("communities", "reports", "findings"):
-                column = "id" if table == "communities" else "community"
-                self._db.delete(table, column, earlier)
-            fields = ("id", "level", "parent", "members")
-            self._db.insert_records("communities", communities, fields)
+            self._db.delete("communities", "id", earlier)
+            self._db.delete("reports", "community", earlier)
+            self._db.delete("findings", "community", earlier)
+            self._db.insert_records("communities", communities, field_names(Community))
             self._db.insert_records("reports", reports, _REPORT.split(", "))
-            self._db.insert_records("findings", findings, tuple(_StoredFinding.model_fields))
-
-
-def _findings(rows: Sequence[_StoredFinding]) -> list[Finding]:
-    """The findings of one report, from a row for each of their places."""
-    return [
-        Finding(
-            summary=first.summary,
-            explanation=first.explanation,
-            document=first.document,
-            start=first.start,
-            end=first.end,
-            more=tuple(
-                TextSpan(document=row.document, start=row.start, end=row.end) for row in others
-            ),
-        )
-        for first, *others in by_key((row.ordinal, row) for row in rows).values()
-    ]
+            self._db.insert_rows("findings", _FINDING.split(", "), findings)
 
 
 # --- edits by hand ---
@@ -312,18 +292,18 @@ Action = Literal["merge", "split", "change"]
 
 
 class Subject(Record):
-    """A thing by one of its names; where several have it, by the documents that mean this one."""
+    """A thing by one of its names, and by documents where several things have that name."""
 
     name: str
     documents: tuple[str, ...] = ()
 
 
 class Edit(Record):
-    """One change. `id` and `at` (a UTC time in ISO form) are given when it is kept.
+    """One change of the graph; storage sets `id` and `at` (a UTC time in ISO form).
 
     merge: `other` is the same thing as `subject`. split: what `names`, or `documents`, say of the
-    subject is another thing. change: the subject gets this kind, name or description (None: as it
-    was).
+    subject is another thing. change: the subject gets this kind, name or description (None: no
+    change).
     """
 
     id: int = 0
@@ -339,21 +319,21 @@ class Edit(Record):
 
 
 class EditStore(Store):
-    """The edits that hold, in their order."""
+    """The edits in force, in their order."""
 
     def edits(self) -> list[Edit]:
         rows = self._db.strings("SELECT edit FROM edits ORDER BY id")
         return [Edit.model_validate_json(row) for row in rows]
 
     def add(self, edit: Edit, at: str) -> Edit:
-        """Keeps an edit as the last one; returns it with its number, one above the highest."""
+        """Append an edit; return it with its id, one above the highest."""
         number = self._db.number("SELECT coalesce(max(id), 0) + 1 FROM edits")
         stored = edit.model_copy(update={"id": number, "at": at})
         self._db.insert_rows("edits", ("id", "edit"), [(number, stored.model_dump_json())])
         return stored
 
     def remove(self, number: int) -> Edit:
-        """Forgets an edit. Raises NotFound, which lists those there are."""
+        """Remove an edit and return it. Raises NotFound, which lists the known ones."""
         edits = {edit.id: edit for edit in self.edits()}
         if number not in edits:
             known = ", ".join(map(str, edits)) or "none"
@@ -367,19 +347,18 @@ class EditStore(Store):
 
 Direction = Literal["max", "min"]
 
+_PAIRS = "SELECT unnest(?::VARCHAR[]) AS item, unnest(?::VARCHAR[]) AS value"
 # A value is a date where it reads as one, else the first figure in it ("1,308,463 km" is 1308463).
 # Dates count in years, so that a bare year and a full date compare.
-_MEASURED = """
-    WITH given AS (
-        SELECT unnest(?::VARCHAR[]) AS item, unnest(?::VARCHAR[]) AS value
-    ), dated AS (
+_MEASURED = f"""
+    WITH dated AS (
         SELECT item, value,
             try_strptime(
                 replace(trim(value), '_', ' '),
                 ['%Y-%m-%d', '%Y/%m/%d', '%d %B %Y', '%d %b %Y', '%B %d, %Y', '%B %d %Y', '%Y-%m']
             ) AS moment,
             regexp_extract(value, '-?[0-9][0-9,]*(?:[.][0-9]+)?') AS figure
-        FROM given
+        FROM ({_PAIRS})
     )
     SELECT item, value, coalesce(
         year(moment) + (dayofyear(moment) - 1) / 366.0,
@@ -389,7 +368,7 @@ _MEASURED = """
 
 
 class Measured(Record):
-    """A thing and the number that it was ranked by: that of its `value`, or of its values."""
+    """A thing and the number that ranks it: that of its `value`, or the count of its values."""
 
     item: str
     value: str
@@ -397,36 +376,31 @@ class Measured(Record):
 
 
 class TraversalReader(Store):
-    """Aggregation over what a traversal found (PolyG: operators over the result)."""
+    """Aggregates what a traversal found (PolyG: operators over the result)."""
 
     def ranked(self, pairs: Sequence[tuple[str, str]], direction: Direction) -> list[Measured]:
-        """The items of (item, value) pairs by the number or date of their values, best first.
+        """Rank the items of (item, value) pairs by the number or date of their best value.
 
-        Of an item with several values the best counts; what no number can be read from is left
-        out. Equals come by item.
+        Values without a number are left out; equal items come by name.
         """
-        order, best = _order(direction)
         sql = f"""
-            SELECT item, {best}(value, number) AS value, {direction}(number)::DOUBLE AS number
-            FROM ({_MEASURED}) WHERE number IS NOT NULL
-            GROUP BY item ORDER BY number {order}, item
+            SELECT item, arg_{direction}(value, number) AS value,
+                   {direction}(number)::DOUBLE AS number
+            FROM ({_MEASURED}) WHERE number IS NOT NULL GROUP BY item
         """
-        return self._db.records(Measured, sql, _columns(pairs))
+        return self._ordered(sql, pairs, direction)
 
     def counted(self, pairs: Sequence[tuple[str, str]], direction: Direction) -> list[Measured]:
-        """The items of (item, value) pairs by how many different values they have."""
+        """Rank the items of (item, value) pairs by how many different values they have."""
         sql = f"""
             SELECT item, count(DISTINCT value)::VARCHAR AS value,
-                   count(DISTINCT value)::DOUBLE AS number
-            FROM (SELECT unnest(?::VARCHAR[]) AS item, unnest(?::VARCHAR[]) AS value)
-            GROUP BY item ORDER BY number {_order(direction)[0]}, item
+                   count(DISTINCT value)::DOUBLE AS number FROM ({_PAIRS}) GROUP BY item
         """
-        return self._db.records(Measured, sql, _columns(pairs))
+        return self._ordered(sql, pairs, direction)
 
-
-def _order(direction: Direction) -> tuple[str, str]:
-    return ("DESC", "arg_max") if direction == "max" else ("ASC", "arg_min")
-
-
-def _columns(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
-    return [[item for item, _ in pairs], [value for _, value in pairs]]
+    def _ordered(
+        self, sql: str, pairs: Sequence[tuple[str, str]], direction: Direction
+    ) -> list[Measured]:
+        order = "DESC" if direction == "max" else "ASC"
+        parameters = [[item for item, _ in pairs], [value for _, value in pairs]]
+        return self._db.records(Measured, f"{sql} ORDER BY number {order}, item", parameters)

@@ -1,4 +1,4 @@
-"""Records of the graph: what extraction finds, entities, relations, claims, reports."""
+"""Records of the graph: extractions, entities, relations, claims, communities, reports."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,15 +8,14 @@ from storage.records import Record
 ClaimStatus = Literal["true", "false", "suspected"]
 
 
-# What extraction finds are tuples, not records of pydantic: resolution reads those of a whole
-# generation at once.
+# Extractions are named tuples, because resolution reads those of a whole generation at once.
 
 
 class Mention(NamedTuple):
     """An entity named at one place.
 
-    `text[start:end]` names it, apart from white space and capitals. An empty span says that the
-    chunk does not hold the name: the title does, or a model wrote another form of it.
+    `text[start:end]` is the name, apart from white space and capitals. The span is empty where the
+    chunk does not hold the name: the title does, or a model wrote another form.
     """
 
     chunk: str
@@ -42,11 +41,11 @@ class RelationMention(NamedTuple):
 
 
 class ClaimMention(NamedTuple):
-    """What one place asserts of a name: a claim (GraphRAG, section 2.2: covariates).
+    """A claim about a name at one place (GraphRAG, section 2.2: covariates).
 
-    `status` is that of the matter. `since` and `until` are its first and last day as far as the
-    text tells, as 2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the
-    quoted source text; an empty one says that the chunk does not hold it.
+    `status` says whether the claim is true. `since` and `until` are the first and last day that the
+    text gives, as 2024-05-31, 2024-05 or 2024 (or in a model's words). The span is the quoted
+    source text; it is empty where the chunk does not hold it.
     """
 
     chunk: str
@@ -62,7 +61,7 @@ class ClaimMention(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """All that one chunk yields (GraphRAG, section 2.2; LightRAG, `Recog`)."""
+    """What was extracted from one chunk (GraphRAG, section 2.2; LightRAG, `Recog`)."""
 
     chunk: str
     mentions: tuple[Mention, ...] = ()
@@ -71,19 +70,19 @@ class Extraction(NamedTuple):
 
 
 class Alias(Record):
-    """A name that stands for an entity, and why it was merged into it."""
+    """Another name of an entity, and why it was merged into it."""
 
     entity: str
     name: str
     reason: str
 
 
-# Records of a graph that may be large are plain: one of pydantic's takes ten times the memory.
+# A graph may be large, and a pydantic record takes ten times the memory of a dataclass.
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node: one thing, however many names it has."""
+    """A node of the graph: one thing under all its names."""
 
     id: str
     name: str
@@ -108,7 +107,7 @@ class Relation:
 
 
 class WeightedEdge(NamedTuple):
-    """What communities need of a relation."""
+    """What community detection needs of a relation."""
 
     source: str
     target: str
@@ -116,7 +115,7 @@ class WeightedEdge(NamedTuple):
 
 
 class Claim(Record):
-    """A claim about entities (`subject`, `object`); all else is as its `ClaimMention` has it."""
+    """A claim about entities (`subject`, `object`); see `ClaimMention` for the other fields."""
 
     id: str
     subject: str
@@ -132,7 +131,7 @@ class Claim(Record):
 
 
 class Occurrence(NamedTuple):
-    """Where an entity or a relation (`item`) stands in the text."""
+    """A place of an entity or a relation (`item`) in the text."""
 
     item: str
     chunk: str
@@ -159,7 +158,7 @@ class TextSpan(Record):
 
 
 class Finding(Record):
-    """One insight of a report: the place that shows it best, and `more` that it rests on."""
+    """One insight of a report, the place that shows it best, and `more` places."""
 
     summary: str
     explanation: str
@@ -170,17 +169,15 @@ class Finding(Record):
 
     @property
     def places(self) -> tuple[TextSpan, ...]:
-        """All places that it rests on, the telling one first."""
+        """All its places, the best one first."""
         return (TextSpan(document=self.document, start=self.start, end=self.end), *self.more)
 
 
 class Report(Record):
     """A community's report (GraphRAG, section 2.5).
 
-    `inputs` is the hash of what it was written from.
-
-    `stale` is the share of the community's members that something was added to since; 0 where
-    nothing was.
+    `inputs` is the hash of what it was written from, `stale` the share of the community's members
+    that have changed since.
     """
 
     community: str

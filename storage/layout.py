@@ -1,4 +1,4 @@
-"""Where each thing of a workspace lies, how its files are changed, and its locks.
+"""The files of a workspace, how they are written safely, and its locks.
 
 CURRENT                     which generation readers open, the highest number, which are retired
 LOCK                        held by the one process that writes
@@ -8,12 +8,12 @@ side.sqlite                 what outlives generations
 uploads/                    files that clients of the service have sent, as an index run reads them
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
 
-A generation is published when its whole folder is renamed from staging/ into generations/; CURRENT
-follows. Where a run was killed before that, or CURRENT is lost or older than the folders, the
-newest folder that is not retired is current.
+A generation is published when its whole folder is renamed from staging/ into generations/; then
+CURRENT is written. Where a run was killed between the two, or CURRENT is lost or older than the
+folders, the newest folder that is not retired is current.
 
-Who writes a workspace, and who still reads a generation, is told by `flock` locks, which the system
-frees when their process ends, however it ends.
+The writer of a workspace and the readers of a generation hold `flock` locks, which the system frees
+when a process ends in any way.
 """
 
 import fcntl
@@ -41,8 +41,8 @@ Number = Annotated[int, Field(ge=1, lt=1_000_000)]  # six digits name its folder
 class Pointer(Record):
     """The content of CURRENT.
 
-    `last` is the highest number that was ever given: no other run gets it. `retired` are those that
-    hold what was to be forgotten: nobody opens them again, and they go with their last reader.
+    `last` is the highest number ever used. `retired` generations hold what was to be forgotten:
+    they are not opened again, and are removed after their last reader.
     """
 
     current: Number | None = None
@@ -51,10 +51,10 @@ class Pointer(Record):
 
 
 class Manifest(Record):
-    """What is known of a generation without opening it.
+    """What is known of a generation without opening its database.
 
-    `forgotten` are the documents that it keeps out, `retired` the generations that nobody opens
-    once it is published, `database_bytes` the size of its database (None: not known).
+    `forgotten` are the documents that it keeps out, `retired` the generations that are not opened
+    after its publication, `database_bytes` the size of its database (None: not known).
     """
 
     number: int
@@ -81,39 +81,38 @@ class Layout:
         return self.generations / f"{number:06d}"
 
     def folders(self) -> list[int]:
-        """The numbers of all generations that are there, ascending."""
         if not self.generations.is_dir():
             return []
         names = [folder.name for folder in self.generations.iterdir()]
         return sorted(int(name) for name in names if re.fullmatch("(?!000000)[0-9]{6}", name))
 
     def stated(self) -> Pointer | None:
-        """What CURRENT says; None where it is missing or damaged."""
+        """Read CURRENT; None where it is missing or damaged."""
         return _read(self.pointer_file, Pointer)
 
     def pointer(self) -> Pointer:
-        """What CURRENT says; where it is lost, older or names what is not there, the folders do."""
+        """Read CURRENT, or derive it from the folders where it is lost, too old or wrong."""
         stated, folders = self.stated(), self.folders()
         newest = max(folders, default=0)
         if stated and newest <= stated.last and stated.current in (None, *folders):
             return stated
-        retired = set(stated.retired if stated else ())
+        stated = stated or Pointer()
+        retired = set(stated.retired)
         for number in folders:
-            manifest = read_manifest(self.folder(number))
-            retired.update(manifest.retired if manifest else ())
-        current = max((number for number in folders if number not in retired), default=None)
-        last = max(newest, stated.last if stated else 0)
+            if manifest := read_manifest(self.folder(number)):
+                retired.update(manifest.retired)
         return Pointer(
-            current=current, last=last, retired=tuple(sorted(retired.intersection(folders)))
+            current=max(set(folders) - retired, default=None),
+            last=max(newest, stated.last),
+            retired=tuple(sorted(retired.intersection(folders))),
         )
 
     def published(self) -> list[int]:
-        """The numbers of the generations that readers may open, damaged ones too; ascending."""
+        """Return the generations that readers may open, also damaged ones, ascending."""
         retired = self.pointer().retired
         return [number for number in self.folders() if number not in retired]
 
     def clear_leftovers(self) -> None:
-        """Leaves an empty folder for what a run builds."""
         shutil.rmtree(self.staging, ignore_errors=True)
         self.staging.mkdir(parents=True, exist_ok=True)
 
@@ -122,36 +121,37 @@ class Layout:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a generation's folder; None where it is missing or damaged."""
+    """Read the manifest of a generation's folder; None where it is missing or damaged."""
     return _read(folder / MANIFEST, Manifest)
 
 
 def _read(path: Path, kind: type[R]) -> R | None:
     try:
         with faults_told(path):
-            # Reading a pipe has no end.
+            # Reading a pipe would block.
             return kind.model_validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError:
         return None
 
 
 def _check_place(path: Path) -> None:
-    """Raises StorageError where a folder, a pipe or the like lies in a file's place."""
+    """Raise StorageError where a folder, a pipe or the like has a file's name."""
     if path.exists() and not path.is_file():
         raise StorageError(path, "what lies there is no file", "Move it away, then run again.")
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files below; files that vanish meanwhile do not count."""
+    """Return the bytes of all files below; a file that is removed meanwhile does not count."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size if path.is_file() else 0
+    for parent, _, names in os.walk(folder):  # It passes over folders that are removed
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(parent, name).stat().st_size
     return total
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces a file: readers see the old content or the new one, also after a power cut."""
+    """Replace a file: readers see the old content or the new one, also after a power cut."""
     _check_place(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with faults_told(path):
@@ -168,7 +168,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """Forces a file's content, or a folder's list of names, to the disk."""
+    """Force a file's content, or a folder's list of names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -177,7 +177,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """The same for all that is in a folder."""
+    """Force a folder and everything in it to the disk."""
     for path in (folder, *folder.rglob("*")):
         sync(path)
 
@@ -191,7 +191,7 @@ class _Holder(Record):
 
 
 class _Lock:
-    """A lock of the system's on an open file, held until `release`."""
+    """A lock of the system on an open file, held until `release`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -203,9 +203,9 @@ class _Lock:
 
 
 class WriterLock(_Lock):
-    """The lock of the one process that writes, held until `release`.
+    """The lock of the one process that writes.
 
-    Raises WorkspaceLocked, naming the holder, where another process holds it.
+    Raises WorkspaceLocked, which names the holder, where another process holds it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -224,7 +224,7 @@ class WriterLock(_Lock):
             try:
                 other = _Holder.model_validate_json(path.read_bytes())
             except ValidationError:
-                other = _Holder(pid=0, host="", since="")  # it has not written its name yet
+                other = _Holder(pid=0, host="", since="")  # It has not written its name yet
             raise WorkspaceLocked(path.parent, other.pid, other.host, other.since) from None
         except BaseException:
             self.release()
@@ -232,11 +232,11 @@ class WriterLock(_Lock):
 
 
 class Lease(_Lock):
-    """A hold on a generation's folder: shared by readers, exclusive for whoever removes it."""
+    """A lock on a generation's folder: shared by readers, exclusive for its removal."""
 
     @classmethod
     def take(cls, folder: Path, exclusive: bool = False) -> "Lease | None":
-        """Takes a lease; None where the folder is gone or going, or (exclusive) has readers."""
+        """Take a lease; None where the folder is gone or going, or (exclusive) has readers."""
         try:
             with faults_told(folder):
                 descriptor = os.open(folder, os.O_RDONLY)
@@ -245,9 +245,8 @@ class Lease(_Lock):
         lease = cls(descriptor)
         try:
             with faults_told(folder):
-                fcntl.flock(
-                    descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
-                )
+                kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
                 # The folder may have been moved between opening and locking.
                 if os.path.samestat(os.fstat(descriptor), folder.stat()):
                     return lease

@@ -1,4 +1,4 @@
--- What was started on each server in the last minute, by all processes. Slots and `until` count from 1970.
+-- What all processes started on each server in the last minute. Slots and `until` count from 1970.
 
 CREATE TABLE started (
     server TEXT NOT NULL, slot INTEGER NOT NULL, calls INTEGER NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (server, slot)

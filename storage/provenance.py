@@ -1,7 +1,7 @@
 """Stores how a generation was made: settings, model use, extractions, dead letters, resolved names.
 
-Resolved names and descriptions are kept so that the next run knows what a change affects, and
-repeats no model call.
+Resolved names and descriptions tell the next run what a change affects and which model calls it
+need not repeat.
 """
 
 import json
@@ -11,13 +11,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from storage.database import Selection, Store, selection
-from storage.graph_records import (
-    ClaimMention,
-    Extraction,
-    Mention,
-    RelationMention,
-)
+from storage.database import Selection, Store, field_names, selection
+from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import DeadLetter, by_key
 from storage.run_records import UsageRow
 
@@ -25,10 +20,10 @@ T = TypeVar("T", Mention, RelationMention, ClaimMention)
 
 
 class ExtractionStore(Store):
-    """Extractions exactly as they were saved, before any resolution; and dead letters."""
+    """Extractions as they were saved, before names are resolved, and dead letters."""
 
     def extractions(self, chunks: Collection[str] | None = None) -> list[Extraction]:
-        """By chunk id: of each chunk that was extracted, also of one that yielded nothing."""
+        """Return the extraction of each chunk, also empty ones, by chunk id."""
         where = selection("chunk", chunks)
         mentions = self._by_chunk(Mention, "mentions", where)
         relations = self._by_chunk(RelationMention, "relation_mentions", where)
@@ -49,93 +44,74 @@ class ExtractionStore(Store):
         return defaultdict(list, by_key(found))
 
     def names(self) -> Iterable[tuple[str, str, int]]:
-        """(name, kind, how often it is mentioned as that), by name and kind."""
+        """Return (name, kind, how often it is mentioned as that), by name and kind."""
         counted = "(SELECT name, kind, count(*) AS mentions FROM mentions GROUP BY ALL)"
-        return zip(
-            *self._db.columns(("name", "kind", "mentions"), counted, "name, kind").values(),
-            strict=True,
-        )
+        columns = self._db.columns(("name", "kind", "mentions"), counted, "name, kind")
+        return zip(*columns.values(), strict=True)
 
     def naming(self) -> Iterable[tuple[str, str]]:
-        """(chunk, name), each once, by chunk and name."""
+        """Return the different (chunk, name), by chunk and name."""
         distinct = "(SELECT DISTINCT chunk, name FROM mentions)"
-        return zip(
-            *self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True
-        )
+        columns = self._db.columns(("chunk", "name"), distinct, "chunk, name")
+        return zip(*columns.values(), strict=True)
 
     def related(self, predicate: str, names: Collection[str]) -> list[tuple[str, str, str, str]]:
-        """(chunk, source, predicate, target) of statements, by chunk and place.
+        """Return (chunk, source, predicate, target) of statements, by chunk and place.
 
-        They have this predicate, or one of these names at an end.
+        They have this predicate, or one of these names as source or target.
         """
         at_an_end, values = selection("source, target", names)
         where = f"(predicate = ? OR {at_an_end})", [predicate, *values]
         fields = ("chunk", "source", "predicate", "target")
-        return list(
-            zip(
-                *self._db.columns(fields, "relation_mentions", "chunk, ordinal", where).values(),
-                strict=True,
-            )
-        )
+        columns = self._db.columns(fields, "relation_mentions", "chunk, ordinal", where)
+        return list(zip(*columns.values(), strict=True))
 
     def inputs(self) -> dict[str, str]:
-        """For every extracted chunk, the hash of what its extraction was made from."""
-        return {
-            str(c): str(i)
-            for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")
-        }
+        """Return for each extracted chunk the hash of what its extraction was made from."""
+        return dict(self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk"))
 
     def dead_letters(self) -> list[DeadLetter]:
-        """By step and item."""
         return self._db.select(DeadLetter, "dead_letters", "step, item")
 
     def save_extractions(
         self, extractions: Sequence[Extraction], inputs: Mapping[str, str]
     ) -> None:
-        """Saves one extraction for each chunk in place of what it had.
+        """Save the extractions of chunks in place of earlier ones.
 
         `inputs` maps each chunk to the hash of what its extraction was made from.
         """
         chunks = [e.chunk for e in extractions]
         with self._db.transaction():
+            # A deletion reads the whole table, so it names only chunks that are there.
             where, parameters = selection("chunk", chunks)
-            # A deletion reads all that the table holds: in a first run there is nothing to delete.
             before = self._db.strings(f"SELECT chunk FROM extractions WHERE {where}", parameters)
             for table in ("extractions", "mentions", "relation_mentions", "claim_mentions"):
                 self._db.delete(table, "chunk", before)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
-            self._insert("mentions", [e.mentions for e in extractions], Mention._fields)
-            self._insert(
-                "relation_mentions", [e.relations for e in extractions], RelationMention._fields
-            )
-            self._insert("claim_mentions", [e.claims for e in extractions], ClaimMention._fields)
+            self._insert("mentions", Mention, [e.mentions for e in extractions])
+            self._insert("relation_mentions", RelationMention, [e.relations for e in extractions])
+            self._insert("claim_mentions", ClaimMention, [e.claims for e in extractions])
+
+    def _insert(self, table: str, kind: type[T], groups: Sequence[Sequence[T]]) -> None:
+        records = [record for group in groups for record in group]
+        ordinals = [ordinal for group in groups for ordinal in range(len(group))]
+        self._db.insert_records(table, records, kind._fields, {"ordinal": ordinals})
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps failed work; the same item and step replaces."""
+        """Store failed work in place of letters with the same item and step."""
         last = {(letter.item, letter.step): letter for letter in letters}
         with self._db.transaction():
             for step in {step for _, step in last}:
                 self.remove_dead_letters([item for item, of in last if of == step], step)
-            fields = tuple(DeadLetter.model_fields)
+            fields = field_names(DeadLetter)
             self._db.insert_records("dead_letters", list(last.values()), fields)
 
     def remove_dead_letters(
         self, items: Collection[str] | None = None, step: str | None = None
     ) -> None:
-        """Removes those of these items and this step (None: any)."""
         by_item, first = selection("item", items)
         by_step, second = selection("step", None if step is None else [step])
         self._db.execute(f"DELETE FROM dead_letters WHERE {by_item} AND {by_step}", first + second)
-
-    def _insert(
-        self,
-        table: str,
-        groups: Sequence[Sequence[Mention] | Sequence[RelationMention] | Sequence[ClaimMention]],
-        fields: Sequence[str],
-    ) -> None:
-        records = [record for group in groups for record in group]
-        ordinals = [ordinal for group in groups for ordinal in range(len(group))]
-        self._db.insert_records(table, records, fields, {"ordinal": ordinals})
 
 
 _COUNTED = (
@@ -154,20 +130,19 @@ _COUNTED = (
 
 
 class MetaStore(Store):
-    """Settings used, model use and counts."""
+    """Settings, model use and counts."""
 
     def get_meta(self, key: str) -> JsonValue:
-        """What `put_meta` stored under the key, or None."""
+        """Return what `put_meta` stored under the key, or None."""
         values = self._db.strings("SELECT value FROM meta WHERE key = ?", [key])
         value: JsonValue = json.loads(values[0]) if values else None
         return value
 
     def usage(self) -> list[UsageRow]:
-        """By step and model."""
         return self._db.select(UsageRow, "usage", "step, model")
 
     def counts(self) -> dict[str, int]:
-        """How many records of each kind there are; of communities those of two entities or more."""
+        """Count the records of each kind; communities only with two entities or more."""
         counts = {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED}
         sql = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
         return counts | {"communities": self._db.number(sql)}
@@ -181,7 +156,7 @@ class MetaStore(Store):
     def replace_usage(self, rows: Sequence[UsageRow]) -> None:
         with self._db.transaction():
             self._db.delete("usage", "", None)
-            # One row at a time: a cost may be unknown (None), and there are few.
+            # Columns of numbers cannot hold None, which an unknown cost is.
             for row in rows:
                 values = row.model_dump()
                 marks = ", ".join("?" for _ in values)
@@ -189,50 +164,43 @@ class MetaStore(Store):
                 self._db.execute(sql, list(values.values()))
 
 
-DocumentName = tuple[str, str]  # a document, and the key of a name in it
+DocumentName = tuple[str, str]  # a document and the key of a name in it
 ResolvedTo = tuple[str, str]  # the key of the entity that the name means there, and the reason
 PairDecision = tuple[bool, str]  # whether two names mean the same entity, and the reason
 
 
 class ResolutionStore(Store):
-    """What each name meant, what a model decided about pairs of names, and what it described."""
+    """What each name means, what a model decided about pairs of names, and what it described."""
 
     def places(self) -> dict[DocumentName, ResolvedTo]:
-        """Where each name went; empty for a generation that was never resolved."""
         fields = ("document", "name_key", "thing", "why")
         rows = zip(*self._db.columns(fields, "resolutions", "rowid").values(), strict=True)
         return {(document, key): (thing, why) for document, key, thing, why in rows}
 
     def decisions(self) -> dict[str, PairDecision]:
-        """A model's decisions, by the hash of the pair."""
+        """Return a model's decisions by the hash of the pair."""
         rows = self._db.rows("SELECT pair, same, reason FROM decisions")
-        return {str(pair): (bool(same), str(reason)) for pair, same, reason in rows}
+        return {pair: (same, reason) for pair, same, reason in rows}
 
     def replace_places(
         self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]
     ) -> None:
-        """The places of these documents (None: all) in place of those they had."""
         with self._db.transaction():
             self._db.delete("resolutions", "document", documents)
-            rows = [(*place, *went) for place, went in places.items()]
+            rows = [(*name, *resolved) for name, resolved in places.items()]
             self._db.insert_rows("resolutions", ("document", "name_key", "thing", "why"), rows)
 
     def replace_decisions(self, decisions: Mapping[str, PairDecision]) -> None:
-        """All decisions in place of the earlier ones."""
         with self._db.transaction():
             self._db.delete("decisions", "", None)
             rows = [(pair, *verdict) for pair, verdict in decisions.items()]
             self._db.insert_rows("decisions", ("pair", "same", "reason"), rows)
 
     def described(self) -> dict[str, str]:
-        """What each description was made from, by entity or relation."""
-        return {
-            str(item): str(inputs)
-            for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")
-        }
+        """Return the hash of what each description was made from, by entity or relation."""
+        return dict(self._db.rows("SELECT item, inputs FROM descriptions"))
 
     def replace_described(self, items: Collection[str] | None, inputs: Mapping[str, str]) -> None:
-        """These in place of what the items had (None: of all)."""
         with self._db.transaction():
             self._db.delete("descriptions", "item", items)
             self._db.insert_rows("descriptions", ("item", "inputs"), list(inputs.items()))

@@ -1,4 +1,4 @@
-"""What travels through Trellis: the records that steps take and return, and storage keeps.
+"""The records that steps take and return, and storage keeps.
 
 Offsets (`start`, `end`) count code points in the stored text of a document, end exclusive, so that
 `document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`,
@@ -18,13 +18,13 @@ V = TypeVar("V")
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts."""
+    """Return a stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}_{digest[:16]}"
 
 
 def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, keys and values in the order in which they come."""
+    """Group values by key, keys and values in the order of the pairs."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -32,7 +32,7 @@ def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def utc_now() -> str:
-    """The moment, in UTC and ISO form: how all records hold their times."""
+    """Return the time in UTC and ISO form, as all records hold times."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -45,8 +45,7 @@ class Record(BaseModel):
 Scalar = str | int | float | bool | None
 
 
-# What a source holds, of which there may be millions, is plain: records of pydantic take three
-# times the memory.
+# A source may hold millions of these, and pydantic records take three times the memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +61,15 @@ class Triple:
         return f"{self.s} -[{self.p}]-> {self.o}"
 
 
-Span = tuple[int, int]  # from the first code point to behind the last
+Span = tuple[int, int]  # start and end in code points, end exclusive
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of a table. A cell is the place where it stands in a part's text; None: it is empty.
+    """The rows of a table. A cell is its place in the text of the part, or None where it is empty.
 
-    `name` is what the text says above the table, or empty. `header` is the place of the line that
-    names the columns, None where the text has no such line.
+    `name` is the caption above the table, or empty. `header` is the place of the line with the
+    names of the columns, if there is one.
     """
 
     name: str
@@ -81,10 +80,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one source says about one document: a text, or triples, one a line in `text`.
+    """What one source says about one document: a text, or triples, one per line of `text`.
 
-    `pages` holds the offset in `text` at which each page starts (empty where the format has no
-    pages), `tables` the tables that stand in it.
+    `pages` holds the offset in `text` of each page (empty where the format has no pages), `tables`
+    the tables in it.
     """
 
     document: str
@@ -100,34 +99,30 @@ class Part:
 
     @property
     def hash(self) -> str:
-        """Changes when, and only when, what readers of the document see changes."""
-        extra = (
-            repr(sorted(self.metadata.items()))
-            + repr(self.pages)
-            + repr([t.weight for t in self.triples])
-        )
+        """Changes if and only if something changes that readers of the document see."""
+        weights = [t.weight for t in self.triples]
+        extra = f"{sorted(self.metadata.items())!r}{self.pages!r}{weights!r}"
         return content_id("prt", self.kind, self.title, self.text, extra)
 
     @property
     def text_hash(self) -> str:
-        """Of the text alone, whatever it is called."""
         return content_id("txt", self.text)
 
     @property
     def by_line(self) -> bool:
-        """Whether the document is a row without an id, called by its line of today."""
+        """Whether the document is a row without an id, named by its line."""
         return self.document.endswith(f"#{self.path.rpartition(':')[2]}")
 
 
 class Skipped(Record):
-    """Something that was not read, in a source or in a model's answer: where, and why."""
+    """Something in a source or a model's answer that was not read, and why."""
 
     path: str
     reason: str
 
 
 class DeadLetter(Record):
-    """Work that failed and is kept; `item` is a chunk id or a `file:line`."""
+    """Failed work that can be tried again; `item` is a chunk id or a `file:line`."""
 
     item: str
     step: str
@@ -137,14 +132,14 @@ class DeadLetter(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """What a quotation is compared with: a document's text, and where its pages begin."""
+    """A document's text and the offsets of its pages, to check quotations with."""
 
     id: str
     text: str
     pages: tuple[int, ...] = ()
 
     def page_of(self, offset: int) -> int | None:
-        """The page (from 1) that holds an offset, or None where the document has no pages."""
+        """Return the page (from 1) of an offset, or None where the document has no pages."""
         return sum(1 for start in self.pages if start <= offset) or None if self.pages else None
 
 
@@ -163,9 +158,7 @@ class Document(DocumentText):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the first part, with which the text begins: places in one are places in the
-        other.
-        """
+        """The tables of the first part. The text begins with it, so their places hold in both."""
         return self.parts[0].tables if self.parts else ()
 
 

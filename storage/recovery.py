@@ -1,4 +1,4 @@
-"""Recovery after a crash or damage: makes the newest whole generation current, removes old ones."""
+"""Recovers from crashes and damage: the newest whole generation becomes current."""
 
 import logging
 import shutil
@@ -23,12 +23,12 @@ logger = logging.getLogger(__name__)
 
 
 def damage(folder: Path, number: int, whole: bool = False) -> str:
-    """What is wrong with a generation's files, or nothing.
+    """Say what is wrong with a generation's files; empty where nothing is.
 
-    The manifest must fit, and the database must open. `whole` reads every column of every table
-    too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB. Raises NotPermitted,
-    DiskFull, DiskFailed, TooLittle or InUse where nothing is known of their content, and
-    WorkspaceFormatError for the schema of another version.
+    The manifest must match, and the database must open. `whole` also reads all of it, because
+    DuckDB checks its blocks only when it reads them (about 3 s for 1 GB). Raises NotPermitted,
+    DiskFull, DiskFailed, TooLittle or InUse where the content cannot be judged, and
+    WorkspaceFormatError for another schema version.
     """
     for name in (MANIFEST, DATABASE):
         if not (folder / name).is_file():
@@ -43,7 +43,7 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
         return f"{DATABASE} has {status.st_size} bytes instead of {manifest.database_bytes}"
     try:
         with faults_told(folder):
-            (folder / DATABASE).open("rb").close()  # what may not be read is not damaged
+            (folder / DATABASE).open("rb").close()  # A file without read permission is not damaged
         _open_and_read(folder / DATABASE, whole, status.st_mtime_ns)
     except (NotPermitted, DiskFull, DiskFailed, TooLittle, InUse):
         raise
@@ -54,16 +54,16 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
 
 @lru_cache(maxsize=64)
 def _open_and_read(database_file: Path, whole: bool, changed: int) -> None:
-    """What a process found sound is not read again until its time of change is another one."""
+    """Open a database; a sound one is not read again until its time of change differs."""
     with closing(Database.open(database_file)) as database:
         if whole:
             database.read_everything()
 
 
 def refuse_lost(layout: Layout) -> None:
-    """Raises StorageError where CURRENT names a generation and none is there.
+    """Raise StorageError where CURRENT names a generation and no folder is there.
 
-    What that one kept out is not known either.
+    Beginning anew could take in again what that generation kept out.
     """
     stated = layout.stated()
     if stated and stated.current and not layout.folders():
@@ -75,8 +75,8 @@ def refuse_lost(layout: Layout) -> None:
         )
 
 
-def needs_mending(layout: Layout) -> bool:
-    """Whether CURRENT is not as it should be, or the current generation cannot be read."""
+def needs_repair(layout: Layout) -> bool:
+    """Whether CURRENT is wrong, or the current generation damaged."""
     pointer = layout.pointer()
     if pointer.current is None:
         return False
@@ -85,11 +85,11 @@ def needs_mending(layout: Layout) -> bool:
 
 
 def mend(layout: Layout, from_nothing: bool = False) -> None:
-    """Writes CURRENT where it cannot be followed or names what is damaged.
+    """Repair CURRENT where it is wrong or names a damaged generation. The caller holds the lock.
 
-    The newest whole generation becomes current. `from_nothing`: where none is whole, the next run
-    may begin with an empty one, unless one of them kept something out. Raises StorageError where
-    that is not safe. The caller holds the writer's lock.
+    The newest whole generation becomes current. With `from_nothing`, and where none is whole, the
+    next run may begin empty, unless a damaged generation kept something out. Raises StorageError
+    where going on is not safe.
     """
     refuse_lost(layout)
     stated, pointer = layout.stated(), layout.pointer()
@@ -112,26 +112,25 @@ def mend(layout: Layout, from_nothing: bool = False) -> None:
             "Generation %d is damaged (%s) and is left as it is; %s.", number, problem, onward
         )
     if stated != pointer:
-        logger.warning("CURRENT was mended: generation %s is current.", current or "none")
-    if stated != (mended := pointer.model_copy(update={"current": current})):
-        layout.point(mended)
+        logger.warning("CURRENT was repaired: generation %s is current.", current or "none")
+    repaired = pointer.model_copy(update={"current": current})
+    if stated != repaired:
+        layout.point(repaired)
 
 
 def _refuse_what_was_forgotten(
     layout: Layout, problems: dict[int, str], current: int | None, from_nothing: bool
 ) -> None:
-    """Raises StorageError where the next one would take in again what a damaged one kept out."""
+    """Raise StorageError where the next generation would take in what a damaged one kept out."""
     reasons = "; ".join(f"generation {number}: {problem}" for number, problem in problems.items())
     manifests = [read_manifest(layout.folder(number)) for number in problems]
     out = {name for manifest in manifests if manifest for name in manifest.forgotten}
     if current is None and (out or None in manifests or not from_nothing):
-        remedy = (
-            "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
-        )
         raise StorageError(
             layout.generations,
             f"no generation can be read ({reasons})",
-            f"{remedy} Nothing was removed.",
+            "Restore an archive (`trellis restore`), or index all sources into a new --workspace. "
+            "Nothing was removed.",
         )
     manifest = read_manifest(layout.folder(current)) if current else None
     if brought_back := out - set(manifest.forgotten if manifest else ()):
@@ -144,19 +143,19 @@ def _refuse_what_was_forgotten(
 
 
 def remove_old(layout: Layout, keep: int) -> list[int]:
-    """Removes all but the newest `keep` generations, the current one and those being read.
+    """Remove all but the newest `keep` generations, the current one and those being read.
 
-    Damaged ones stay and do not count; retired ones go first. Returns the removed numbers. The
-    caller holds the writer's lock, and has mended what there was to mend.
+    Damaged ones are kept and do not count. Returns the removed numbers. The caller holds the lock
+    and has repaired the workspace.
     """
-    staying = kept_generations(layout, keep)
+    kept = _kept(layout, keep)
     removed = []
     for number in layout.folders():
         folder = layout.folder(number)
-        lease = None if number in staying else Lease.take(folder, exclusive=True)
+        lease = None if number in kept else Lease.take(folder, exclusive=True)
         if lease is None:
             continue
-        # Out of the readers' sight at once, deleted after: a reader never finds half a generation.
+        # Moved away before it is deleted, so that a reader never finds half a generation.
         going = layout.staging / f"going-{number}"
         folder.rename(going)
         lease.release()
@@ -167,8 +166,7 @@ def remove_old(layout: Layout, keep: int) -> list[int]:
     return removed
 
 
-def kept_generations(layout: Layout, keep: int) -> set[int]:
-    """The generations that no clean-up removes: the newest, the current one, and the damaged."""
+def _kept(layout: Layout, keep: int) -> set[int]:
     published, current = layout.published(), layout.pointer().current
     damaged = {one for one in published if damage_and_remedy(layout.folder(one), one)[0]}
     sound = [number for number in published if number not in damaged]
@@ -176,13 +174,10 @@ def kept_generations(layout: Layout, keep: int) -> set[int]:
 
 
 def damage_and_remedy(folder: Path, number: int) -> tuple[str, str]:
-    """What is wrong with a generation's files, or nothing.
-
-    The remedy says what to do where nothing is known of their content.
-    """
+    """Say what is wrong with a generation's files, and what to do where that cannot be judged."""
     try:
         return damage(folder, number), ""
     except WorkspaceFormatError:
-        return "", ""  # whoever opens it is told
+        return "", ""  # Opening it raises this error
     except StorageError as error:
         return error.message.removesuffix("."), error.remedy

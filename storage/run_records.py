@@ -1,4 +1,4 @@
-"""Records of a run: what it may spend, its forecast, what it used, and its report."""
+"""Records of a run: its budget, its forecast, what it used, and its report."""
 
 from typing import Literal
 
@@ -42,7 +42,7 @@ class DocumentCounts(Record):
 
 
 class Budget(Record):
-    """Tokens in and out together, and US dollars; None is any amount."""
+    """A limit in tokens (input and output together) and US dollars; None is unlimited."""
 
     tokens: int | None = Field(default=None, gt=0)
     usd: float | None = Field(default=None, gt=0)
@@ -52,11 +52,10 @@ NO_BUDGET = Budget()
 
 
 class StepForecast(Record):
-    """What one step will take of one model.
+    """What one step will use of one model.
 
-    `basis` says what the output tokens are estimated from.
-
-    `cost_usd` is None where the price is unknown.
+    `basis` says what the output tokens are estimated from; `cost_usd` is None where the price is
+    unknown.
     """
 
     step: str
@@ -71,8 +70,8 @@ class StepForecast(Record):
 class Forecast(Record):
     """What an index run would do.
 
-    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast itself
-    took, `run_seconds` what the run would take at the `rate`, in words.
+    Calls, tokens and cost are sums over all steps. `seconds` is what the forecast itself took,
+    `run_seconds` what the run would take at the `rate`, which is in words.
     """
 
     documents: DocumentCounts
@@ -90,17 +89,17 @@ class Forecast(Record):
 
 
 class KeptPrompts(Record):
-    """Steps whose prompts were others when the index was made, which stays as it is."""
+    """Steps whose prompts have changed since the index was made; the index was not changed."""
 
     steps: tuple[str, ...]
 
 
 class CommunityQuality(Record):
-    """How well the coarsest communities part the graph, as cdlib measures it.
+    """How well the coarsest communities divide the graph, as cdlib measures it.
 
-    `coarsest` counts those of two or more. The higher the better are `modularity` (Newman and
-    Girvan 2004) and `coverage`, the share of all weight that lies inside of communities; the lower
-    `conductance`, the mean share of a community's edge ends that lead out of it.
+    `coarsest` counts those of two or more entities. `modularity` (Newman and Girvan 2004) and
+    `coverage`, the share of all weight inside communities, are better the higher they are;
+    `conductance`, the mean share of a community's edge ends that lead out of it, the lower it is.
     """
 
     algorithm: str
@@ -112,9 +111,9 @@ class CommunityQuality(Record):
 
 
 class AnswerChange(Record):
-    """How a watched question is answered otherwise since a publication, or fails.
+    """How the answer to a watched question has changed with a publication, or why it failed.
 
-    `diff` holds lines of the answer, gone ones after "- " and new ones after "+ "; `cited` and
+    `diff` holds lines of the answer, removed ones after "- " and new ones after "+ "; `cited` and
     `no_longer_cited` are documents.
     """
 
@@ -131,10 +130,9 @@ class AnswerChange(Record):
 class IndexReport(Record):
     """What an index run did.
 
-    `kept_prompts`: what `--remake` would make anew; None where there is nothing. `changed_answers`:
-    the watched questions that are answered otherwise since.
-
-    `community_quality` is None where the graph has no relation.
+    `kept_prompts` holds what `--remake` would make anew (None: nothing), `changed_answers` the
+    watched questions whose answers have changed. `community_quality` is None where the graph has no
+    relation.
     """
 
     generation: int

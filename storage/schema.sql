@@ -69,17 +69,17 @@ CREATE TABLE reports (
     community VARCHAR NOT NULL, level INTEGER NOT NULL, title VARCHAR NOT NULL, summary VARCHAR NOT NULL, rating DOUBLE NOT NULL,
     rating_reason VARCHAR NOT NULL, inputs VARCHAR NOT NULL, stale DOUBLE NOT NULL
 );
-CREATE TABLE findings (  -- a row for each place that shows it: `summary` and `explanation` stand in all
+CREATE TABLE findings (  -- a row for each place of a finding, with the same `summary` and `explanation`
     community VARCHAR NOT NULL, ordinal INTEGER NOT NULL, summary VARCHAR NOT NULL, explanation VARCHAR NOT NULL,
     document VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
 );
 
--- how names were resolved, so that the next run sees which things a change touches
+-- how names were resolved, so that the next run knows what a change affects
 CREATE TABLE resolutions (document VARCHAR NOT NULL, name_key VARCHAR NOT NULL, thing VARCHAR NOT NULL, why VARCHAR NOT NULL);
-CREATE TABLE decisions (pair VARCHAR NOT NULL, same BOOLEAN NOT NULL, reason VARCHAR NOT NULL);  -- a model's
-CREATE TABLE descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL);  -- of which entity or relation a model wrote
+CREATE TABLE decisions (pair VARCHAR NOT NULL, same BOOLEAN NOT NULL, reason VARCHAR NOT NULL);  -- by a model
+CREATE TABLE descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL);  -- that a model wrote
 
--- what people changed by hand: it is carried over from generation to generation
+-- changes by hand, which every next generation takes over
 CREATE TABLE edits (id INTEGER NOT NULL, edit VARCHAR NOT NULL);  -- `edit` is JSON text
 
 -- vectors: the truth from which Chroma is built

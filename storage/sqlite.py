@@ -1,8 +1,8 @@
 """One SQLite file that many processes and threads share safely.
 
-Write-ahead logging lets readers go on beside the one writer. A writer waits for another instead of
-failing. Every transaction is short and takes the write lock when it begins, so that it never fails
-half-way for want of it.
+Write-ahead logging lets readers go on while somebody writes; a writer waits for another writer.
+Every transaction is short and takes the write lock at its beginning, so that it cannot fail halfway
+because another process has the lock.
 """
 
 import logging
@@ -32,19 +32,19 @@ Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 T = TypeVar("T")
 
-_WAIT = 30.0  # seconds, for a lock of another process: nothing else passes by waiting
+_LOCK_TIMEOUT = 30.0  # seconds
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-# Faults with which a reader goes on without the file.
-_DISPENSABLE = (NotPermitted, DiskFull, DiskFailed, Damaged)
+# Faults after which a reader goes on without the file.
+_SURVIVABLE = (NotPermitted, DiskFull, DiskFailed, Damaged)
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of a file: those of `NAME.sql`, which also adds what versions from `since` lack.
+    """The tables of a file, which `NAME.sql` creates or adds to those of versions from `since`.
 
-    `remedy` says what to do with a damaged file, `without` what a reader lacks that cannot use it.
+    `remedy` says what to do with a damaged file, `without` what a reader lacks without the file.
     """
 
     name: str
@@ -55,11 +55,10 @@ class Schema:
 
 
 class SqliteFile:
-    """The file is opened, and made where it is missing, at the first use.
+    """A file that is opened, or made, at its first use, with a connection for each thread.
 
-    Each thread has its own connection. `reading`: who only reads can do without the file. Where it
-    cannot be written or is damaged, or its disk is full, one warning says so with the remedy, and
-    the process works on an empty database in memory; `fault` is then the reason.
+    With `reading`, a file that cannot be written, is damaged or has no room is replaced by an empty
+    database in memory; one warning names the remedy, and `fault` is the reason.
     """
 
     def __init__(self, path: Path, schema: Schema, reading: bool = False) -> None:
@@ -70,18 +69,18 @@ class SqliteFile:
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._closing = threading.Lock()
-        # Python's own connections know themselves: they stay open until the collector finds them.
+        # Connections are in reference cycles: without this they stay open until a collection.
         finalize(self, _close, self._all).atexit = False
 
-    def made(self) -> sqlite3.Connection:
-        """This thread's connection to the file, which is made where it is not there."""
-        # A connection must not be carried into a forked process.
+    def connect(self) -> sqlite3.Connection:
+        """Return this thread's connection; make the file where it is missing."""
+        # A connection must not be used in a forked process.
         if getattr(self._local, "pid", None) != os.getpid():
             try:
                 with self._faults():
                     connection = _open(None if self.fault else self.path, self._schema)
-            except _DISPENSABLE as fault:
-                self._do_without(fault)
+            except _SURVIVABLE as fault:
+                self._go_without(fault)
                 connection = _open(None, self._schema)
             self._local.connection, self._local.pid = connection, os.getpid()
             with self._closing:
@@ -91,17 +90,17 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: all or nothing.
+        """Write all or nothing.
 
-        Where a reader's disk turns out to be full, the block ends half-way.
+        Where the disk of a reader turns out to be full, the block ends early without an error.
         """
         try:
             with self._faults():
-                self.made().execute("BEGIN IMMEDIATE")
-        except _DISPENSABLE as fault:
-            self._do_without(fault)
-            self.made().execute("BEGIN IMMEDIATE")
-        connection = self.made()
+                self.connect().execute("BEGIN IMMEDIATE")
+        except _SURVIVABLE as fault:
+            self._go_without(fault)
+            self.connect().execute("BEGIN IMMEDIATE")
+        connection = self.connect()
         try:
             with self._faults():
                 try:
@@ -110,59 +109,63 @@ class SqliteFile:
                 except BaseException:
                     connection.rollback()
                     raise
-        except _DISPENSABLE as fault:
-            self._do_without(fault)
+        except _SURVIVABLE as fault:
+            self._go_without(fault)
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Reads, outside of any transaction; in a file that is not there nothing is found."""
+        """Read rows outside of any transaction; a missing file has none."""
         if not self.path.exists():
             return []
         try:
             with self._faults():
-                return self.made().execute(sql, parameters).fetchall()
-        except _DISPENSABLE as fault:
-            self._do_without(fault)
+                return self.connect().execute(sql, parameters).fetchall()
+        except _SURVIVABLE as fault:
+            self._go_without(fault)
             return []
 
     def read(self, sql: str, form: Callable[..., T], parameters: Sequence[Value] = ()) -> list[T]:
-        """What `form` makes of the columns of each row; its ValueError is taken for damage."""
+        """Call `form` with the columns of each row. Its ValueError counts as damage."""
         try:
             return [form(*row) for row in self.rows(sql, parameters)]
         except ValueError as error:
             words = "a value in it is not as it was written"
-            self._do_without(Damaged(self.path, words, self._schema.remedy), error)
+            self._go_without(Damaged(self.path, words, self._schema.remedy), error)
             return []
 
     def delete_where(
         self, table: str, column: str, holds: Callable[[str], bool], where: str = "true"
     ) -> int:
-        """Deletes the rows whose text in a column holds something; returns how many."""
+        """Delete the rows for whose text in a column `holds` is true; return how many."""
         with self.transaction() as connection:
             connection.create_function("holds", 1, holds)
             sql = f"DELETE FROM {table} WHERE {where} AND holds(CAST({column} AS TEXT))"
             return connection.execute(sql).rowcount
 
     def compact(self) -> None:
-        """Writes the file anew, so that nothing of what was deleted is left in it.
+        """Rewrite the file, so that it holds nothing of what was deleted.
 
-        Waits for other writers; StorageError where a process keeps reading for all that time.
+        Raises StorageError where another process reads it until the timeout.
         """
-        connection = self.made()
+        connection = self.connect()
         with self._faults():
-            _compact(connection, self.path)
+            connection.execute("VACUUM")
+            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                problem = "another process reads it, and with it what was deleted"
+                remedy = "Run the same command again when nobody asks or indexes."
+                raise StorageError(self.path, problem, remedy)
 
     def check(self) -> None:
-        """Reads the file from end to end; Damaged where its parts do not belong together."""
+        """Read the whole file. Raises Damaged where it is inconsistent."""
         if self.fault:
             raise self.fault
         if self.path.exists():
             with self._faults():
-                (verdict,) = self.made().execute("PRAGMA integrity_check(1)").fetchone()
+                (verdict,) = self.connect().execute("PRAGMA integrity_check(1)").fetchone()
             if verdict != "ok":
                 raise Damaged(self.path, str(verdict).splitlines()[-1], self._schema.remedy)
 
     def close(self) -> None:
-        """Closes the connections of all threads; a later use opens new ones."""
+        """Close the connections of all threads; a later use opens new ones."""
         with self._closing:
             _close(self._all)
             self._local = threading.local()
@@ -175,22 +178,15 @@ class SqliteFile:
         except UnicodeDecodeError as error:  # SQLite's message quotes what is damaged
             raise Damaged(self.path, "names in it are no text", self._schema.remedy) from error
 
-    def _do_without(self, fault: StorageError, cause: Exception | None = None) -> None:
-        """A reader works in memory from now on; the fault is raised for everybody else."""
+    def _go_without(self, fault: StorageError, cause: Exception | None = None) -> None:
+        """Let a reader work in memory from now on; raise the fault for everybody else."""
         if not self._reading:
             raise fault from cause
-        with self._closing:  # several threads may meet it at once
+        with self._closing:  # Several threads may get here at once
             first, self.fault = self.fault is None, self.fault or fault
             self._local = threading.local()
         if first:
             logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
-
-
-def _compact(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("VACUUM")
-    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        remedy = "Run the same command again when nobody asks or indexes."
-        raise StorageError(path, "another process reads it, and with it what was deleted", remedy)
 
 
 def _close(connections: list[sqlite3.Connection]) -> None:
@@ -199,12 +195,12 @@ def _close(connections: list[sqlite3.Connection]) -> None:
 
 
 def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
-    """Opens a file, or a database in memory (None)."""
+    """Open a file, or a database in memory (None)."""
     if path is not None:
         make_folder(path.parent)
-    # Closing from another thread is all that happens across threads.
+    # The only use in another thread is closing.
     connection = sqlite3.connect(
-        path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False
+        path or ":memory:", timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
         _use_write_ahead_log(connection)
@@ -212,7 +208,7 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
         known = {0, *range(schema.since, schema.version)}
         if _version(connection) in known:
             connection.execute("BEGIN IMMEDIATE")
-            if _version(connection) in known:  # another process may have been first
+            if _version(connection) in known:  # Another process may have been first
                 script = files("storage").joinpath(f"{schema.name}.sql").read_text("utf-8")
                 for statement in script.split(";\n"):
                     connection.execute(statement)
@@ -228,8 +224,8 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Tries again where others hold the file: by itself this switch does not wait for them."""
-    end = time.monotonic() + _WAIT
+    """Switch to write-ahead logging; SQLite itself does not wait here for others' locks."""
+    end = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

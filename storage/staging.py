@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class OpenGeneration:
-    """What a generation holds, each kind in a store; a published one can only be read."""
+    """The stores of a generation; a published one is read-only."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -54,10 +54,11 @@ class OpenGeneration:
 
 
 class Staging(OpenGeneration):
-    """The generation that a run is building; it holds the workspace's lock until it is left.
+    """The generation that a run is building; it holds the workspace's lock until it is closed.
 
-    The workspace was mended before. `number` is what it will be once published, `base_number` the
-    generation that it started from (None: from nothing). Leaving without `publish` discards it.
+    `number` is what it will have once published, `base_number` the generation that it is copied
+    from (None: it starts empty). Closing without `publish` discards it. The caller has repaired the
+    workspace.
     """
 
     def __init__(self, layout: Layout, lock: WriterLock, keep: int, store: VectorStore) -> None:
@@ -71,11 +72,11 @@ class Staging(OpenGeneration):
         self.base_number = pointer.current
         self.number = pointer.last + 1
         layout.clear_leftovers()
-        # Another path in each run: DuckDB and Chroma remember what a process has opened.
+        # Each run has another path: DuckDB and Chroma cache what a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
         if self.base_number is not None:
-            # It was checkpointed before it was published and nobody writes it: a copy is whole.
+            # The base was checkpointed and is never written again, so a copy is whole.
             shutil.copyfile(layout.folder(self.base_number) / DATABASE, self._folder / DATABASE)
             super().__init__(Database.open(self._folder / DATABASE, read_only=False))
         else:
@@ -84,22 +85,21 @@ class Staging(OpenGeneration):
         self.resolutions = ResolutionStore(self._db)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All writes inside happen together or not at all; it may be nested."""
         return self._db.transaction()
 
     def build_index(self, afresh: bool = False) -> None:
-        """Has the vector store index the windows as they are now; `publish` does so by itself.
+        """Let the vector store index the windows, if they changed since the last call.
 
-        Where it cannot, a warning says so: the database answers searches then.
+        `publish` calls this too. A failure is only logged, because searches then use the database.
         """
         windows = self.vectors.windows()
-        if self._indexed == windows and not afresh:
+        if not windows or (windows == self._indexed and not afresh):
             return
         self._indexed = windows
         try:
-            if windows and (afresh or self.base_number is None):
+            if afresh or self.base_number is None:
                 self._store.build(self.vectors, None)
-            elif windows and self.base_number is not None:
+            else:
                 path = self._layout.folder(self.base_number) / DATABASE
                 with closing(Database.open(path)) as base:
                     self._store.build(self.vectors, StoredVectors(base, self.base_number))
@@ -107,10 +107,10 @@ class Staging(OpenGeneration):
             logger.warning("Vectors will be searched in the database, slower: %s", error)
 
     def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
-        """Makes this the current generation, which can only be read then; returns its number.
+        """Make this the current generation, which is read-only from then on; return its number.
 
-        `retire` are generations that nobody shall open any more. `afresh` writes the database and
-        the index anew, so that their files hold nothing of what was removed.
+        `retire` are generations that nobody may open any more. `afresh` rewrites the database and
+        the index, so that their files hold nothing of what was removed.
         """
         if self._published:
             problem = "this generation is published already"
@@ -133,7 +133,7 @@ class Staging(OpenGeneration):
         write_atomically(self._folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         sync_tree(self._folder)
         layout.generations.mkdir(exist_ok=True)
-        self._folder.rename(layout.folder(self.number))  # this is the publication
+        self._folder.rename(layout.folder(self.number))  # This publishes it
         self._published = True
         try:
             sync(layout.generations)
@@ -141,12 +141,12 @@ class Staging(OpenGeneration):
             remove_old(layout, self._keep)
             self._store.keep_only(layout.published())
         except (OSError, StorageError) as error:
-            # The run did succeed; the next one, or `Workspace.clean`, tries again.
+            # The generation is published; the next run, or `Workspace.clean`, tries again.
             logger.warning("What follows a publication could not all be done: %s", error)
         return self.number
 
     def close(self) -> None:
-        """Discards what was not published, and frees the workspace."""
+        """Discard what was not published, and release the lock."""
         super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()

@@ -1,28 +1,27 @@
-"""Asks rows in SQL: which of them meet conditions, put together, added up and ordered.
+"""Queries the rows of a table in SQL: selects, groups, aggregates and orders them.
 
-Every identifier is made here from the place of a column; every value is a parameter.
+Every identifier is made from the number of a column; every value is a parameter.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import duckdb
 import numpy as np
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains"]
 Aggregate = Literal["count", "sum", "avg", "min", "max"]
-Value = tuple[str, float | None]  # folded text, and the figure that it is
+Value = tuple[str, float | None]  # folded text, and its figure if it is one
 
-_OPERATORS: frozenset[str] = frozenset({"=", "!=", "<", "<=", ">", ">=", "contains"})
-_AGGREGATES: frozenset[str] = frozenset({"count", "sum", "avg", "min", "max"})
+_OPERATORS = frozenset(get_args(Operator))
+_AGGREGATES = frozenset(get_args(Aggregate))
+_ORDERS = frozenset({"ASC", "DESC"})
 
 
 @dataclass(frozen=True)
 class CellColumn:
-    """A column of cells: their folded texts, as they are written, and figures; None where there is
-    none.
-    """
+    """The cells of a column: folded texts, texts as written, and figures."""
 
     folded: Sequence[str | None]
     raw: Sequence[str | None]
@@ -31,10 +30,9 @@ class CellColumn:
 
 @dataclass(frozen=True)
 class Condition:
-    """A column compared with any of several values, with "!=" with all of them.
+    """Compares a column with several values: any may match, for "!=" all must.
 
-    Where cell and value are figures or dates these are compared, else their texts. An empty cell
-    meets nothing.
+    Figures and dates are compared as such, everything else as text. An empty cell never matches.
     """
 
     column: int
@@ -44,13 +42,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class RowQuery:
-    """Which rows are chosen and what is made of them.
+    """Which rows are selected, and how they are grouped.
 
-    Rows with equal cells in the column `by` are one group, of `together` all rows, else each row is
-    one. A group's number is the `aggregate` of the figures in the column `figure`, rows without one
-    left out; without such a column nothing is computed. `order` sorts by the numbers, else groups
-    stand as their first rows do. `best`: so many groups in that order, and those with an equal
-    number.
+    Rows with equal cells in the column `by` form a group; with `together` all rows do; else each
+    row does. A group's number is the `aggregate` of the column `figure` over the rows with a figure
+    (None: no number). Groups are ordered by their numbers, or without `order` by their first rows.
+    `best` limits the groups, except that it keeps those with the same number as the last.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -64,16 +61,14 @@ class RowQuery:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The places of some rows in their table, and the number that they come to (None: none is asked
-    for).
-    """
+    """The indexes of rows in their table, and their number if there is one."""
 
     rows: tuple[int, ...]
     number: float | None
 
 
 def select_groups(columns: Mapping[int, CellColumn], query: RowQuery) -> list[RowGroup]:
-    """Run a query over the columns that it names, in a database in memory."""
+    """Run a query over the columns that it names."""
     parameters: list[object] = []
     where = [_condition(condition, parameters) for condition in query.conditions]
     number = "NULL::DOUBLE"
@@ -87,9 +82,9 @@ def select_groups(columns: Mapping[int, CellColumn], query: RowQuery) -> list[Ro
         key = f"coalesce(folded{query.by}, '')"
     elif query.together:
         key = "true"
-    ordered = (
-        f"number {_known(query.order, frozenset({'ASC', 'DESC'}))}" if query.order else "first_row"
-    )
+    ordered = "first_row"
+    if query.order:
+        ordered = f"number {_known(query.order, _ORDERS)}"
     best = ""
     if query.best is not None:
         best = f"QUALIFY rank() OVER (ORDER BY {ordered}) <= ?"
@@ -124,11 +119,8 @@ def _condition(condition: Condition, parameters: list[object]) -> str:
 
 
 def _value(column: int) -> str:
-    """The figure of a cell, or the seconds of its date."""
-    return (
-        f"coalesce(nullif(figure{column}, 'nan'::DOUBLE), epoch(TRY_CAST(raw{column} AS "
-        "TIMESTAMP)))"
-    )
+    seconds = f"epoch(TRY_CAST(raw{column} AS TIMESTAMP))"
+    return f"coalesce(nullif(figure{column}, 'nan'::DOUBLE), {seconds})"
 
 
 def _known(name: str, names: frozenset[str]) -> str:

@@ -1,4 +1,4 @@
-"""Records of training: the rows to train on, the card of what was trained, its scores."""
+"""Records of training: rows to train on, the card of what was trained, its scores."""
 
 from typing import Literal
 
@@ -16,8 +16,8 @@ Method = Literal["linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", 
 class PreferenceRow(Record):
     """A task, and which structure serves it better than which other (StructRAG, section 4).
 
-    `documents` are the titles of its core content. Without `rejected` the chosen one is better than
-    each other.
+    `documents` are the titles of its core content. Without `rejected`, the chosen structure is
+    better than all others.
     """
 
     id: str
@@ -30,7 +30,7 @@ class PreferenceRow(Record):
 
 
 class RewriteRow(Record):
-    """A question, its rewriting, and the mean reciprocal rank of the gold by either."""
+    """A question, its rewriting, and the mean reciprocal rank of the gold by each."""
 
     id: str
     question: str
@@ -43,7 +43,7 @@ class RewriteRow(Record):
 
 
 class FilterRow(Record):
-    """A passage judged for a question, with why (ERM4: explanation and class)."""
+    """A passage judged for a question (ERM4: explanation and class)."""
 
     id: str
     question: str
@@ -59,7 +59,7 @@ Row = PreferenceRow | RewriteRow | FilterRow | EvaluationQuestion
 
 
 class RowSource(Record):
-    """Where rows came from: a file with its SHA-256, or a model; how many, which licence."""
+    """Where rows came from: a file with its SHA-256, or a model."""
 
     name: str
     sha256: str = ""
@@ -68,7 +68,7 @@ class RowSource(Record):
 
 
 class TrainingCurve(Record):
-    """The loss of the first and the last steps, DPO's margin, the loss on rows held out."""
+    """The loss of the first and the last steps, DPO's margin, the loss on held-out rows."""
 
     steps: int
     loss: tuple[float, float]
@@ -79,8 +79,8 @@ class TrainingCurve(Record):
 class DataCard(Record):
     """What something was trained on.
 
-    `sha256` is that of the rows in training, `left_out` says how many rows were not taken, by
-    reason; `options` are those of the training.
+    `sha256` is that of the training rows, `left_out` counts unused rows by reason, `options` are
+    those of the training.
     """
 
     step: TrainedStep
@@ -97,7 +97,7 @@ class DataCard(Record):
 
 
 class TrainingReport(Record):
-    """What was trained, from how much, how it does beside other ways, and its use."""
+    """What was trained, on how many rows, its scores and those of other ways, and its use."""
 
     step: TrainedStep
     by: Method

@@ -23,8 +23,8 @@ from storage.vector_store import (
 )
 from storage.vectors import ChunkScore, StoredVectors, Vector
 
-# Numbers in all vectors together that the database compares by itself: 40,000 windows of 384, in
-# 45 ms. Chroma needs 3, but a second to load, and 1.6 ms a window to build its index.
+# The database compares up to so many numbers itself: 40,000 windows of 384 take 45 ms. Chroma takes
+# 3 ms, but a second to load, and 1.6 ms a window to build its index.
 EXACT_UP_TO = 16_000_000
 _OURS = ("auto", "exact", "chroma", "chroma-server")
 _WIDENING = 4
@@ -34,14 +34,14 @@ logger = logging.getLogger(__name__)
 
 
 class AutoStore:
-    """Exact search; where the vectors have more numbers together, folders of Chroma's."""
+    """Searches exactly up to `exact_up_to` numbers in all vectors, in Chroma folders beyond."""
 
     def __init__(self, root: Path, exact_up_to: int = EXACT_UP_TO) -> None:
         self._root = root
         self._exact_up_to = exact_up_to
 
     def prepare(self) -> None:
-        """There is nothing to ask."""
+        """Neither store needs preparation."""
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         self._store_for(stored).build(stored, base)
@@ -50,7 +50,7 @@ class AutoStore:
         return self._store_for(stored).open(stored)
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        """An index goes with the folder of its generation."""
+        """An index is removed with the folder of its generation."""
 
     def _store_for(self, stored: StoredVectors) -> VectorStore:
         if stored.count() * stored.size() <= self._exact_up_to:
@@ -59,9 +59,9 @@ class AutoStore:
 
 
 def open_vector_store(name: str, root: Path, server: ServerAddress | None = None) -> VectorStore:
-    """The vector store of this name for a workspace: one of ours, or of an entry point.
+    """Make the vector store of this name for a workspace: one of ours, or of an entry point.
 
-    Raises SettingsError for a name that is none, or for the server's address.
+    Raises SettingsError for an unknown name or an unusable server address.
     """
     if name == "exact":
         return ExactStore()
@@ -98,12 +98,12 @@ class VectorReader(StoredVectors):
     def search(
         self, vector: Vector, k: int, documents: Collection[str] | None = None
     ) -> list[ChunkScore]:
-        """The k chunks of the greatest cosine, highest first; fewer where there are fewer.
+        """Return the k chunks with the highest cosine, best first.
 
-        The windows of named `documents` are all compared in the database. Without names the store's
-        index is asked, which may be approximate.
+        With `documents` the database compares all their windows. Without, the store's index is
+        searched, which may be approximate.
         """
-        windows, size = self._whole
+        windows, size = self._shape
         if windows == 0 or k <= 0:
             return []
         if vector.shape != (size,):
@@ -114,10 +114,10 @@ class VectorReader(StoredVectors):
         return self.nearest_chunks(vector, k, documents) if found is None else found
 
     def _from_index(self, vector: Vector, k: int) -> list[ChunkScore] | None:
-        """The chunks that the index finds; None where it cannot be used or misses windows."""
+        """Search the index; None where it cannot be used or misses windows."""
         try:
             index = self._opened()
-            return None if index is None else _best_chunks(index, vector, k, self._whole[0])
+            return None if index is None else _best_chunks(index, vector, k, self._shape[0])
         except StorageError as error:
             logger.warning("Vectors are searched in the database instead, slower: %s", error)
             self.close()
@@ -125,9 +125,9 @@ class VectorReader(StoredVectors):
             return None
 
     def check(self) -> None:
-        """Raises StorageError where the index cannot be opened, or finds too few near windows.
+        """Raise StorageError where the index cannot be opened or misses near windows.
 
-        It should find nine in ten of the ten nearest windows of ten stored vectors.
+        It must find nine in ten of the ten nearest windows of ten stored vectors.
         """
         index = self._opened() if self.count() else None
         if index is None:
@@ -136,7 +136,7 @@ class VectorReader(StoredVectors):
         for entry in next(self.entries(_PROBES)):
             exact = self.nearest(entry.vector, _NEIGHBOURS)
             hits = index.search(entry.vector, len(exact))
-            # Whatever is as near as the last one counts: the order of equals is free.
+            # Any window as near as the last one counts: equal ones may come in any order.
             found += sum(hit.cosine >= exact[-1].cosine - 1e-5 for hit in hits)
             wanted += len(exact)
         if found < _LEAST_RECALL * wanted:
@@ -150,8 +150,7 @@ class VectorReader(StoredVectors):
             self._index = None
 
     @cached_property
-    def _whole(self) -> tuple[int, int]:
-        """How many windows there are, and how many numbers a vector has: neither changes."""
+    def _shape(self) -> tuple[int, int]:
         return self.count(), self.size()
 
     def _opened(self) -> VectorIndex | None:
@@ -164,7 +163,7 @@ class VectorReader(StoredVectors):
 def _best_chunks(
     index: VectorIndex, vector: Vector, k: int, windows: int
 ) -> list[ChunkScore] | None:
-    """The k chunks of the best windows; None where an index finds fewer than there are."""
+    """Return the k chunks of the best windows; None where the index misses windows."""
     count = 2 * k
     while True:
         hits = index.search(vector, min(count, windows))
@@ -172,7 +171,7 @@ def _best_chunks(
             return None
         best: dict[str, float] = {}
         for hit in hits:
-            best.setdefault(hit.chunk, round(hit.cosine, 5))  # the highest come first
+            best.setdefault(hit.chunk, round(hit.cosine, 5))  # The best come first
         if len(best) >= k or count >= windows:
             return sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
         count *= _WIDENING

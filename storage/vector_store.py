@@ -1,13 +1,13 @@
-"""What a vector store is: the six methods that a class needs to take Chroma's place.
+"""The protocol of a vector store: what a class needs to take Chroma's place.
 
-A store of one's own is one new file with a `VectorStore`, its `VectorIndex`, and a function that
+A store of your own is one new file with a `VectorStore`, its `VectorIndex`, and a function that
 makes the store (`StoreMaker`). A package offers that function as an entry point, and the setting
 `TRELLIS_VECTOR_STORE` names it:
 
     [project.entry-points."trellis.vector_stores"]
     qdrant = "my_package.qdrant_store:open_store"
 
-`storage/exact_store.py` is the smallest example, `storage/chroma.py` the one that is in use.
+`storage/exact_store.py` is the smallest example, `storage/chroma.py` the one in use.
 """
 
 from collections.abc import Callable, Collection
@@ -26,9 +26,9 @@ class VectorIndex(Protocol):
     """The open index of one generation. Many threads use it at once."""
 
     def search(self, vector: Vector, count: int) -> list[Hit]:
-        """The `count` windows of the greatest cosine, highest first; it may be approximate.
+        """Return the `count` windows with the highest cosine, exactly or approximately.
 
-        Raises StorageError where the index cannot be used.
+        The best come first. Raises StorageError where the index cannot be used.
         """
         ...
 
@@ -36,33 +36,33 @@ class VectorIndex(Protocol):
 
 
 class VectorStore(Protocol):
-    """Serves the vectors of a workspace's generations. Nothing happens before it is used."""
+    """Serves the vectors of a workspace's generations. Making the object does nothing else."""
 
     def prepare(self) -> None:
-        """Raises StorageError where no index could be built; a run asks before it begins."""
+        """Raise StorageError where no index could be built; a run calls this before it begins."""
         ...
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """Makes the index of a generation hold exactly its windows (at least one).
+        """Make the index of a generation hold exactly its windows (at least one).
 
-        `base` is the generation before it, whose index may be copied and changed. An index that was
+        `base` is the generation before it, whose index may be copied and changed. An index that is
         there is replaced; readers that have it open go on with it. Raises StorageError where the
         index cannot be made; then there is none.
         """
         ...
 
     def open(self, stored: StoredVectors) -> VectorIndex:
-        """Opens the index of a generation; StorageError where it is missing or damaged."""
+        """Open the index of a generation. Raises StorageError where it is missing or damaged."""
         ...
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        """Removes the indexes of all other generations that lie outside of their folders."""
+        """Remove the indexes of all other generations that lie outside of their folders."""
         ...
 
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a store's server is, the tenant and database on it, and the token that it asks for."""
+    """The address of a store's server, the tenant and database on it, and the access token."""
 
     url: str
     tenant: str = "default_tenant"
@@ -70,5 +70,5 @@ class ServerAddress:
     token: str | None = field(default=None, repr=False)
 
 
-# Makes a store for a workspace's folder, and for the server in the settings (None: none is set).
+# Makes a store for a workspace's folder and the server in the settings (None: no server is set).
 StoreMaker = Callable[[Path, ServerAddress | None], VectorStore]

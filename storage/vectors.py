@@ -1,20 +1,19 @@
 """Keeps the vectors of chunks in the database of a generation.
 
-The database is the truth: the vectors by model and text hash, and the windows of each chunk. Every
-index of a vector store is built from it and can be built again; without one the database compares
-all vectors itself, slower but exactly.
+The database is the truth: every index of a vector store is built from it and can be built again.
+Without an index the database compares all vectors, which is slower but exact.
 """
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.database import Column, Database, Store, selection
+from storage.database import Column, Database, Store, field_names, selection
 from storage.errors import StorageError
 from storage.records import Record, Scalar
 
@@ -24,12 +23,20 @@ Metadata = dict[str, str | int | float | bool]
 
 _DECIMALS = 5  # beyond these, an index and the database differ
 _OUR_METADATA = ("document", "chunk", "title", "heading", "path", "language", "kind")
+# A document may have several parts; a window is in the one that holds the beginning of its chunk.
+_ENTRIES = """
+    SELECT w.id, w.chunk, w.document, w.text_hash, w.model, c.text, c.start_at, c.title, c.heading,
+           c.language, c.kind, d.metadata,
+           (SELECT first(p.path ORDER BY p.start_at > c.start_at, -p.start_at) FROM parts AS p
+            WHERE p.document = w.document) AS path
+    FROM windows AS w JOIN chunks AS c ON c.id = w.chunk JOIN documents AS d ON d.id = w.document
+"""
 
 
 class Window(Record):
     """A stretch of a chunk short enough for the embedding model; `text_hash` names its vector.
 
-    The id is `CHUNK#START-END`, with the characters of the chunk that it holds.
+    The id is `CHUNK#START-END`, with the place of its characters in the chunk.
     """
 
     id: str
@@ -39,20 +46,19 @@ class Window(Record):
 
 
 class Hit(NamedTuple):
-    """A window that a search found. A plain tuple: a question makes some hundreds of them."""
+    """A window that a search found."""
 
     window: str
     cosine: float
 
     @property
     def chunk(self) -> str:
-        """The chunk that the window is a stretch of: its id says so."""
         return self.window.rpartition("#")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A window as an index holds it: its vector, its text, and what is known of it."""
+    """What an index holds of a window."""
 
     id: str
     vector: Vector
@@ -69,37 +75,35 @@ class StoredVectors(Store):
 
     @property
     def folder(self) -> Path:
-        """The generation's folder; an index may lie in it, and is removed with it."""
+        """The generation's folder, where an index may lie; it is removed with the generation."""
         return self._db.path.parent
 
     def model(self) -> str | None:
-        """The model of the windows' vectors, or None where nothing is embedded."""
+        """Return the embedding model of the windows, or None where nothing is embedded."""
         models = self._db.strings("SELECT model FROM windows LIMIT 1")
         return models[0] if models else None
 
     def have(self, model: str, hashes: Collection[str]) -> set[str]:
-        """The text hashes among these that have a vector of this model."""
+        """Return those of the text hashes that have a vector of this model."""
         where, parameters = selection("text_hash", hashes)
         sql = f"SELECT text_hash FROM vectors WHERE model = ? AND {where}"
         return set(self._db.strings(sql, [model, *parameters]))
 
     def get(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
-        """The vectors of these text hashes; those without one are left out."""
+        """Return the vectors of these text hashes, without those that are not stored."""
         where, parameters = selection("text_hash", hashes)
         sql = f"SELECT text_hash, vector FROM vectors WHERE model = ? AND {where}"
         found = self._db.arrays(sql, [model, *parameters]).values()
         return {str(h): np.asarray(v, dtype=np.float32) for h, v in zip(*found, strict=True)}
 
     def windows(self, chunks: Collection[str] | None = None) -> list[Window]:
-        """The windows of these chunks (None: of all), by id."""
         return self._db.select(Window, "windows", "id", selection("chunk", chunks))
 
     def count(self) -> int:
-        """How many windows there are."""
         return self._db.number("SELECT count(*) FROM windows")
 
     def size(self) -> int:
-        """How many numbers a vector has; 0 where there is none."""
+        """Return the length of a vector; 0 where there is none."""
         sql = """
             SELECT coalesce(max(len(vector)), 0)::BIGINT FROM (SELECT vector FROM vectors
                 WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1)
@@ -109,39 +113,37 @@ class StoredVectors(Store):
     def entries(
         self, page: int, windows: Collection[str] | None = None
     ) -> Iterator[list[IndexEntry]]:
-        """What an index holds of these windows (by id; None: of all), by id, a page at a time.
+        """Yield pages of the entries of these windows (None: of all), by id.
 
-        The metadata are the document's own, and over them ours: the document, its title and path,
-        and the place in it.
+        The metadata are those of the document and, over them, the place of the window.
         """
         ids = sorted(windows) if windows is not None else [window.id for window in self.windows()]
         for at in range(0, len(ids), page):
             where, parameters = selection("w.id", ids[at : at + page])
             rows = self._db.mappings(f"{_ENTRIES} WHERE {where} ORDER BY w.id", parameters)
-            vectors = self.get(self.model() or "", {str(row["text_hash"]) for row in rows})
-            yield [_entry(row, vectors[str(row["text_hash"])]) for row in rows]
+            vectors = self.get(self.model() or "", {row["text_hash"] for row in rows})
+            yield [_entry(row, vectors[row["text_hash"]]) for row in rows]
 
     def digests(self) -> dict[str, int]:
-        """A number for each window that changes when anything of its entry does."""
-        rows = self._db.rows(f"SELECT e.id, hash(e) FROM ({_ENTRIES}) AS e")
-        return {str(window): int(str(digest)) for window, digest in rows}
+        """Return for each window a number that changes whenever its entry does."""
+        return dict(self._db.rows(f"SELECT e.id, hash(e) FROM ({_ENTRIES}) AS e"))
 
     def nearest(
         self, vector: Vector, count: int, documents: Collection[str] | None = None
     ) -> list[Hit]:
-        """The `count` windows of the greatest cosine, by comparing all; equal ones by id."""
+        """Return the `count` windows with the highest cosine of all; equal ones come by id."""
         return [Hit(*row) for row in self._compared("w.id", vector, count, documents)]
 
     def nearest_chunks(
         self, vector: Vector, count: int, documents: Collection[str] | None = None
     ) -> list[ChunkScore]:
-        """The same of chunks: a chunk's cosine is that of its best window."""
+        """The same for chunks: a chunk's cosine is that of its best window."""
         return self._compared("w.chunk", vector, count, documents)
 
     def _compared(
         self, name: str, vector: Vector, count: int, documents: Collection[str] | None
     ) -> list[tuple[str, float]]:
-        """Compares all windows: DuckDB takes 45 ms for 40,000 of 384 numbers."""
+        """Compare all windows: DuckDB takes 45 ms for 40,000 of 384 numbers."""
         where, parameters = selection("w.document", documents)
         of_these = (
             "true"
@@ -157,11 +159,10 @@ class StoredVectors(Store):
             WHERE {where} GROUP BY name ORDER BY best DESC, name LIMIT ?
         """
         values = [vector.astype(float).tolist(), *parameters, *parameters, max(count, 0)]
-        rows = self._db.rows(sql, values)
-        return [(str(name), float(str(best))) for name, best in rows]
+        return [(name, cosine) for name, cosine in self._db.rows(sql, values)]
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Stores vectors by text hash.
+        """Store vectors by text hash.
 
         Raises StorageError for one that is not finite, is zero or has another length.
         """
@@ -173,62 +174,46 @@ class StoredVectors(Store):
             if vector.shape != (size,) or not np.isfinite(vector).all() or not vector.any():
                 problem = f"the vector of {text_hash} is not {size} finite numbers, some not zero"
                 raise StorageError(model, problem, "Check the embedding model.")
-        rows = np.empty(len(vectors), dtype=object)
-        for place, vector in enumerate(vectors.values()):
-            rows[place] = np.ascontiguousarray(vector, dtype=np.float32)
         columns: dict[str, Column] = {
             "model": [model] * len(vectors),
             "text_hash": list(vectors),
-            "vector": rows,
+            "vector": [np.ascontiguousarray(v, dtype=np.float32) for v in vectors.values()],
         }
+        where, parameters = selection("text_hash", vectors)
+        delete = f"DELETE FROM vectors WHERE model = ? AND {where}"
         with self._db.transaction():
-            where, parameters = selection("text_hash", vectors)
-            self._db.execute(
-                f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters]
-            )
+            self._db.execute(delete, [model, *parameters])
             self._db.insert("vectors", columns)
 
     def put_windows(self, model: str, windows: Sequence[Window]) -> None:
-        """Stores windows whose vectors are stored; one with the same id is replaced."""
+        """Store windows of stored vectors in place of those with the same ids."""
         last = {window.id: window for window in windows}
+        models = [model] * len(last)
         with self._db.transaction():
             self._db.delete("windows", "id", list(last))
-            more: dict[str, Column] = {"model": [model] * len(last)}
             self._db.insert_records(
-                "windows", list(last.values()), tuple(Window.model_fields), more
+                "windows", list(last.values()), field_names(Window), {"model": models}
             )
 
     def remove_windows(self) -> None:
-        """Removes all windows; a removed chunk's windows go by themselves."""
+        """Remove all windows. (Those of a removed chunk are removed with it.)"""
         self._db.delete("windows", "id", None)
 
     def drop_unused(self) -> None:
-        """Removes the vectors that no window uses."""
         used = "SELECT 1 FROM windows AS w WHERE w.model = v.model AND w.text_hash = v.text_hash"
         self._db.execute(f"DELETE FROM vectors AS v WHERE NOT EXISTS ({used})")
 
 
-# A document may have several parts; a window stands in the one that holds its chunk's beginning.
-_ENTRIES = """
-    SELECT w.id, w.chunk, w.document, w.text_hash, w.model, c.text, c.start_at, c.title, c.heading,
-           c.language, c.kind, d.metadata,
-           (SELECT first(p.path ORDER BY p.start_at > c.start_at, -p.start_at) FROM parts AS p
-            WHERE p.document = w.document) AS path
-    FROM windows AS w JOIN chunks AS c ON c.id = w.chunk JOIN documents AS d ON d.id = w.document
-"""
-
-
-def _entry(row: Mapping[str, object], vector: Vector) -> IndexEntry:
-    name, text, begins = str(row["id"]), str(row["text"]), int(str(row["start"]))
-    start, end = _span(name, len(text))
-    own: dict[str, Scalar] = json.loads(str(row["metadata"]))
+def _entry(row: Mapping[str, Any], vector: Vector) -> IndexEntry:
+    start, end = _span(row["id"], len(row["text"]))
+    own: dict[str, Scalar] = json.loads(row["metadata"])
     metadata: Metadata = {field: value for field, value in own.items() if value is not None}
-    metadata |= {field: str(row[field]) for field in _OUR_METADATA if row[field]}
-    metadata |= {"start": begins + start, "end": begins + end}
-    return IndexEntry(name, vector, text[start:end], metadata)
+    metadata |= {field: row[field] for field in _OUR_METADATA if row[field]}
+    metadata |= {"start": row["start"] + start, "end": row["start"] + end}
+    return IndexEntry(row["id"], vector, row["text"][start:end], metadata)
 
 
 def _span(window: str, length: int) -> tuple[int, int]:
-    """The characters of its chunk that a window holds; all, where its id does not say."""
+    """Return the place of a window in its chunk: all of it for the ids of earlier versions."""
     start, _, end = window.rpartition("#")[2].partition("-")
     return (int(start), int(end)) if start.isdecimal() and end.isdecimal() else (0, length)

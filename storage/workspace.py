@@ -1,7 +1,7 @@
-"""Workspaces and their generations: opened for reading, written, switched and removed.
+"""Workspaces: their generations are opened for reading, written, switched and removed.
 
-A run builds the next generation aside and publishes it whole, in one step. So a reader sees one
-whole generation or another, and a run that dies at any moment leaves the current one untouched.
+A run builds the next generation aside and publishes it in one step. So a reader sees whole
+generations only, and a run that dies at any moment leaves the current one untouched.
 """
 
 import time
@@ -16,7 +16,7 @@ from storage.filters import FilterReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
-from storage.recovery import damage, damage_and_remedy, mend, needs_mending, refuse_lost, remove_old
+from storage.recovery import damage, damage_and_remedy, mend, needs_repair, refuse_lost, remove_old
 from storage.staging import OpenGeneration, Staging
 from storage.uploads import remove_parts
 from storage.vector_search import VectorReader, open_vector_store
@@ -25,16 +25,15 @@ from storage.workspace_db import WorkspaceDatabase
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
-_MEND = (
-    "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+_REPAIR = (
+    "The next `trellis index` repairs it, or `trellis rollback N` with one of `trellis "
+    "generations`."
 )
-
-
 _UNUSED = "Nothing uses it: delete its folder when you do not need it."
 
 
 class Generation(OpenGeneration):
-    """A published generation, open for reading from any thread; it is kept until `close`."""
+    """A published generation, open for reading from any thread. It is not removed until `close`."""
 
     def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
         super().__init__(database)
@@ -46,7 +45,7 @@ class Generation(OpenGeneration):
         self.filters = FilterReader(database)
 
     def read_everything(self) -> None:
-        """Reads every column of every table: StorageError where one is damaged."""
+        """Read all tables. Raises StorageError where one is damaged."""
         self._db.read_everything()
 
     def close(self) -> None:
@@ -58,8 +57,8 @@ class Generation(OpenGeneration):
 class GenerationInfo(Record):
     """A kept generation; `created` is a UTC time in ISO form.
 
-    `damage` says what is wrong with its files, and is empty where it can be read; time and counts
-    may then be unknown.
+    `damage` says what is wrong with its files, and is empty where it can be read. Time and counts
+    of a damaged one may be unknown.
     """
 
     number: int
@@ -72,7 +71,7 @@ class GenerationInfo(Record):
 
 
 class WorkspaceProblem(Record):
-    """Something of a workspace that is not as it should be, and what to do."""
+    """What is wrong with a workspace, and what to do."""
 
     message: str
     remedy: str
@@ -81,8 +80,8 @@ class WorkspaceProblem(Record):
 class Workspace:
     """A folder of state. Nothing is created before the first write.
 
-    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without
-    the database where it cannot be written or is damaged.
+    `store` serves the vectors (None: the default one). With `reading`, the workspace's database is
+    replaced by an empty one where it cannot be written or is damaged.
     """
 
     def __init__(
@@ -92,9 +91,6 @@ class Workspace:
         store: VectorStore | None = None,
         reading: bool = False,
     ) -> None:
-        if keep_generations < 1:
-            problem = f"cannot keep {keep_generations} generations"
-            raise StorageError(root, problem, "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
@@ -103,9 +99,9 @@ class Workspace:
         self.evaluations = self.database.evaluations
 
     def current(self) -> int | None:
-        """The generation that readers open; None where nothing is published.
+        """Return the number of the generation that readers open; None where none is published.
 
-        Raises StorageError where something was, and all are gone.
+        Raises StorageError where generations were published and all are gone.
         """
         number = self._layout.pointer().current
         if number is None:
@@ -113,36 +109,35 @@ class Workspace:
         return number
 
     def changed(self, generation: Generation) -> bool:
-        """Whether readers should open another generation now."""
         return self.current() != generation.number
 
     def generations(self) -> list[GenerationInfo]:
-        """All that were published and are kept, ascending, damaged ones too."""
+        """List the published generations, ascending, also damaged ones."""
         current = self.current()
         return [self._info(number, number == current) for number in self._layout.published()]
 
     def retired(self) -> list[int]:
-        """The generations with forgotten documents that are there because somebody reads them."""
+        """List the retired generations that are still there because somebody reads them."""
         return sorted(set(self._layout.folders()) - set(self._layout.published()))
 
     def problems(self) -> list[WorkspaceProblem]:
-        """What is not as it should be; writes nothing."""
+        """List what is wrong; this writes nothing and reads no table."""
         layout, problems = self._layout, []
-        if layout.folders() and (layout.stated() != layout.pointer()):
+        if layout.folders() and layout.stated() != layout.pointer():
             state = "older than the generations" if layout.stated() else "missing or damaged"
             message = f"{layout.pointer_file}: it is {state}."
-            problems.append(WorkspaceProblem(message=message, remedy=_MEND))
+            problems.append(WorkspaceProblem(message=message, remedy=_REPAIR))
         for info in self.generations():
             if info.damage:
-                remedy = _MEND if info.current else _UNUSED
+                remedy = _REPAIR if info.current else _UNUSED
                 message = f"Generation {info.number} is damaged: {info.damage}."
                 problems.append(WorkspaceProblem(message=message, remedy=info.remedy or remedy))
         return problems
 
     def examined(self) -> list[WorkspaceProblem]:
-        """`problems`, and what shows when all is read from end to end.
+        """List `problems` and what reading everything reveals.
 
-        That is the current generation, its vector index and the workspace's own database.
+        This reads the current generation, its vector index and the workspace's database.
         """
         problems, number = self.problems(), self.current()
         checks = [self.database.check]
@@ -158,10 +153,7 @@ class Workspace:
         return problems
 
     def read(self, number: int | None = None) -> Generation:
-        """Opens a generation (None: the current one), which is kept until it is closed.
-
-        Raises NoGeneration, or UnknownGeneration for a number that is not kept.
-        """
+        """Open a generation (None: the current one). Raises NoGeneration or UnknownGeneration."""
         for _ in range(_ATTEMPTS):
             published = self._layout.published()
             wanted = self._current() if number is None else number
@@ -173,32 +165,31 @@ class Workspace:
                 return self._open(wanted, lease)
             if lease is not None:
                 lease.release()
-            # It is being removed now: another one is current, or the number is gone in a moment.
+            # It is being removed: soon another one is current, or the number is gone.
             time.sleep(_PAUSE)
         raise StorageError(self.root, "its current generation cannot be held for reading")
 
     def recover(self, from_nothing: bool = False) -> None:
-        """Makes sure that the current generation can be read; a run that writes begins with it.
+        """Repair CURRENT where it is wrong, and remove leftovers of uploads. A run begins so.
 
-        Else CURRENT is mended. Parts of uploads that nobody writes any more are removed.
-        `from_nothing`: where none can be read, the run may begin with an empty one. Raises
-        WorkspaceLocked where something is to be mended while another run writes, and StorageError
-        where that takes a person.
+        With `from_nothing`, the run may begin empty where no generation can be read. Raises
+        WorkspaceLocked where a repair is needed while another run writes, and StorageError where a
+        person has to decide.
         """
         remove_parts(self.root)
-        if needs_mending(self._layout):
+        if needs_repair(self._layout):
             with self._locked():
                 mend(self._layout, from_nothing)
 
     def write(self) -> Staging:
-        """Begins the next generation from a copy of the newest that can be read.
+        """Begin the next generation as a copy of the newest sound one.
 
         Raises WorkspaceLocked while another run writes.
         """
         lock = WriterLock(self._layout.lock_file)
         try:
             mend(self._layout, from_nothing=True)
-            self._store.prepare()  # now, not after an hour of work
+            self._store.prepare()  # Fail now, not after an hour of work
             self.database.prepare()
             return Staging(self._layout, lock, self.keep_generations, self._store)
         except BaseException:
@@ -206,10 +197,7 @@ class Workspace:
             raise
 
     def rollback(self, number: int) -> None:
-        """Makes a kept generation the current one.
-
-        Later ones stay; their numbers are not given again.
-        """
+        """Make a kept generation current. Later ones are kept, and their numbers not used again."""
         with self._locked():
             published = self._layout.published()
             if number not in published:
@@ -221,9 +209,9 @@ class Workspace:
             self._layout.point(self._layout.pointer().model_copy(update={"current": number}))
 
     def clean(self, keep: int | None = None) -> list[int]:
-        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads.
+        """Remove the generations beyond `keep` (None: `keep_generations`) that nobody reads.
 
-        Damaged ones stay, and do not count. Returns the removed numbers.
+        Damaged ones are kept and do not count. Returns the removed numbers.
         """
         remove_parts(self.root)
         with self._locked():
@@ -234,9 +222,9 @@ class Workspace:
             return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
-        """Builds the vector index of a generation anew from its database.
+        """Rebuild the vector index of a generation from its database; return its number of windows.
 
-        Readers that are open go on with what they have. Returns how many windows it has.
+        Open readers go on with the index that they have.
         """
         with self._locked(), self.read(number) as generation:
             self._store.prepare()
@@ -278,7 +266,7 @@ class Workspace:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if not self._layout.folders():
-            self._current()  # nothing was ever published here: no lock's file is made
+            self._current()  # Raises, so that no lock file is made in an empty workspace
         lock = WriterLock(self._layout.lock_file)
         try:
             yield

@@ -1,7 +1,7 @@
-"""The workspace's own SQLite database, which outlives generations.
+"""The workspace's SQLite database, which outlives generations.
 
-It holds memory, cached results of models and embedders, the history of runs, evaluations, watched
-questions, and feedback.
+It holds memory, cached answers of models and vectors of embedders, the history of runs,
+evaluations, watched questions, and feedback.
 """
 
 import json
@@ -34,17 +34,15 @@ SCHEMA = Schema(
     without="Nothing is remembered, and no kept answer or vector is used.",
 )
 
-_FRESH = 60.0  # seconds in which a second use is not noted
-_SLACK = 16
+_FRESH = 60.0  # seconds in which a further use of a value is not recorded
+_TRIMS = 16  # how often a process trims the cache while it writes as much as the cache may hold
+_MOST_RUNS = 1_000
 _ANSWERS, _EMBEDDINGS = "answers", "embeddings "
 _NAMED = "namespace = ? AND key IN (SELECT value FROM json_each(?))"
 
 
 class Cache:
-    """Values by namespace and key, at most about `limit` bytes together.
-
-    What was used longest ago goes first; a process trims after each sixteenth that it wrote.
-    """
+    """About `limit` bytes of values by namespace and key; the least recently used go first."""
 
     def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
         self._file = file
@@ -54,7 +52,6 @@ class Cache:
         self._counting = threading.Lock()
 
     def get(self, namespace: str, keys: Collection[str]) -> dict[str, bytes]:
-        """Those that are there."""
         now, named = self._clock(), (namespace, json.dumps(list(keys)))
         sql = f"SELECT key, value, used FROM cache WHERE {_NAMED}"
         found = self._file.read(sql, _cached, named)
@@ -64,7 +61,6 @@ class Cache:
         return {key: value for key, value, _ in found}
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
-        """Stores values; the same key replaces."""
         rows = [
             (key, namespace, value, len(value) + len(key.encode()), self._clock())
             for key, value in values.items()
@@ -75,20 +71,20 @@ class Cache:
             connection.executemany(sql, rows)
         with self._counting:
             self._written += sum(row[3] for row in rows)
-            due = self._written * _SLACK >= self._limit
+            due = self._written * _TRIMS >= self._limit
             self._written = 0 if due else self._written
         if due:
             with self._file.transaction() as connection:
                 connection.execute(_TRIM, (self._limit,))
 
     def remove(self, namespace: str, keys: Collection[str]) -> int:
-        """Removes these keys from all namespaces that begin so; returns how many there were."""
+        """Remove these keys from all namespaces that begin with this; return how many."""
+        sql = """
+            DELETE FROM cache
+            WHERE substr(namespace, 1, ?) = ? AND key IN (SELECT value FROM json_each(?))
+        """
+        named = (len(namespace), namespace, json.dumps(list(keys)))
         with self._file.transaction() as connection:
-            sql = (
-                "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? AND key IN (SELECT value FROM "
-                "json_each(?))"
-            )
-            named = (len(namespace), namespace, json.dumps(list(keys)))
             return connection.execute(sql, named).rowcount
 
     def clear(self) -> None:
@@ -109,7 +105,7 @@ def _cached(key: str, value: bytes, used: float) -> tuple[str, bytes, float]:
 
 
 class ModelAnswerCache:
-    """Model answers (JSON text) by the key of the call."""
+    """Answers of models (JSON text) by the key of the call."""
 
     def __init__(self, file: SqliteFile, cache: Cache) -> None:
         self._file = file
@@ -120,15 +116,13 @@ class ModelAnswerCache:
         return None if value is None else value.decode(errors="replace")
 
     def put(self, key: str, answer: str) -> None:
-        """Stores an answer; the same key replaces."""
         self._cache.put(_ANSWERS, {key: answer.encode()})
 
     def remove(self, key: str) -> None:
-        """Removes an answer where there is one."""
         self._cache.remove(_ANSWERS, [key])
 
     def remove_where(self, holds: Callable[[str], bool]) -> int:
-        """Removes the answers of which this is true; returns how many. It reads them all."""
+        """Remove the answers for which `holds` is true, reading all; return how many."""
         return self._file.delete_where("cache", "value", holds, f"namespace = '{_ANSWERS}'")
 
 
@@ -139,12 +133,11 @@ class EmbeddingCache:
         self._cache = cache
 
     def get_many(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
-        """Those that are there; the arrays are read-only."""
+        """Return the vectors of those hashes that are there, as read-only arrays."""
         values = self._cache.get(_EMBEDDINGS + model, hashes)
         return {text_hash: np.frombuffer(value, dtype="<f4") for text_hash, value in values.items()}
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Stores vectors; the same model and hash replaces."""
         blobs = {
             text_hash: np.asarray(vector, dtype="<f4").tobytes()
             for text_hash, vector in vectors.items()
@@ -152,7 +145,7 @@ class EmbeddingCache:
         self._cache.put(_EMBEDDINGS + model, blobs)
 
     def remove(self, hashes: Collection[str]) -> int:
-        """Removes the vectors of these texts, of whatever model; returns how many."""
+        """Remove the vectors of these texts for all models; return how many."""
         return self._cache.remove(_EMBEDDINGS, hashes)
 
 
@@ -167,11 +160,10 @@ class RunRow(Record):
 
 
 class RunHistory:
-    """The last `limit` runs."""
+    """The last 1,000 runs."""
 
-    def __init__(self, file: SqliteFile, limit: int = 1_000) -> None:
+    def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._limit = limit
 
     def append(self, run: RunRow) -> None:
         with self._file.transaction() as connection:
@@ -179,10 +171,10 @@ class RunHistory:
             row = (run.kind, run.started, run.finished, run.state, run.summary)
             connection.execute(sql, row)
             sql = "DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?"
-            connection.execute(sql, (self._limit,))
+            connection.execute(sql, (_MOST_RUNS,))
 
     def list(self, limit: int = 50) -> list[RunRow]:
-        """The newest first."""
+        """Return the newest runs, the last one first."""
         sql = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"
         return self._file.read(sql, _run, [limit])
 
@@ -195,11 +187,7 @@ def _run(*row: str) -> RunRow:
 
 
 class WorkspaceDatabase:
-    """One SQLite file, opened at the first use, for many processes and threads.
-
-    `clock` gives seconds since 1970. `reading`: who only reads goes on without the file where it
-    cannot be written or is damaged.
-    """
+    """The stores of one `SqliteFile`; `clock` gives seconds since 1970."""
 
     def __init__(
         self,
@@ -221,24 +209,20 @@ class WorkspaceDatabase:
         self.evaluations = EvaluationStore(self._file)
 
     def forget_caches(self) -> None:
-        """Removes all that can be had again by asking models or the embedder again."""
+        """Remove what models and embedders can give again."""
         self._cache.clear()
 
     def compact(self) -> None:
-        """Writes the file anew: nothing of what was removed is left in it."""
         self._file.compact()
 
     def prepare(self) -> None:
-        """Opens the file, or makes it: StorageError where it cannot be used."""
-        self._file.made()
+        self._file.connect()
 
     @property
     def fault(self) -> StorageError | None:
-        """What a reader goes on without it for."""
         return self._file.fault
 
     def check(self) -> None:
-        """Reads the file from end to end; Damaged where its parts do not belong together."""
         self._file.check()
 
     def close(self) -> None:

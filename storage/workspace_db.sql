@@ -1,4 +1,4 @@
--- What outlives generations and is written by many processes. `used` is in seconds since 1970.
+-- What outlives generations. Many processes write it. `used` is in seconds since 1970.
 
 CREATE TABLE IF NOT EXISTS memory_entries (  -- `entry` is JSON text
     source TEXT NOT NULL, title TEXT NOT NULL, generation INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (source, title)
@@ -19,11 +19,11 @@ CREATE TABLE IF NOT EXISTS runs (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, state TEXT NOT NULL, summary TEXT NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS evaluated_answers (  -- of evaluations that have not ended; `answer` is JSON text
+CREATE TABLE IF NOT EXISTS evaluated_answers (  -- of unfinished evaluations; `answer` is JSON text
     evaluation TEXT NOT NULL, system TEXT NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL,
     PRIMARY KEY (evaluation, system, question)
 );
-CREATE TABLE IF NOT EXISTS evaluations (  -- finished ones; both are JSON text, and `result` holds all
+CREATE TABLE IF NOT EXISTS evaluations (  -- finished ones; JSON texts, of which `result` holds everything
     number INTEGER PRIMARY KEY, evaluation TEXT NOT NULL, result TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS watched_questions (id TEXT PRIMARY KEY, watched TEXT NOT NULL);

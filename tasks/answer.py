@@ -1,12 +1,11 @@
-"""Answer: written from sources, its markers bound to quotes of documents, its sentences flagged by
-their grounding.
+"""Answer: write an answer from sources, bind its markers to quotes, and flag each sentence.
 
-What a model wrote reaches the user word for word. Its markers get new numbers; one that names no
-source is removed and listed in `removed_markers`. Only the setting `strict` withholds what nothing
-supports.
+A model's words reach the user unchanged. Its markers are renumbered; a marker that names no source
+is removed and listed in `removed_markers`. Only the setting `strict` withholds sentences that
+nothing supports.
 
 AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ BoundAnswer ─ `ground_of` ─ Answered; a
-StatedAnswer, which no model writes, goes the same way from `bind` on.
+StatedAnswer, which needs no model, starts at `bind`.
 """
 
 import asyncio
@@ -15,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
-from prompts.text.regex import regex
 from prompts.text.words import content_terms, fold, is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
@@ -25,25 +23,24 @@ from tasks.retrying import BRIEF
 from tasks.statements import can_state
 from tasks.step import step
 
-# The stored texts of documents, by id.
+# Returns the stored texts of documents by their ids.
 Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]
 
-_CODE = regex(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
+_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
-_MARKER = regex(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
-_RANGE = regex(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-# What stands in the place of an answer, in English and Chinese: a model says the first, the second
-# needs none.
+_MARKER = re.compile(rf"([ \t]{{0,9}})(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
+_RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
+# What a statement begins after: a line end, a sentence end, a cell border.
+_STATEMENT = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
+_LONGEST_RANGE = 20  # How far the marker [2-99] reaches beyond its first number
+# Shown in place of an answer, in English and in Chinese: with a model, and without one.
 NOTHING_SAID = "The documents do not say.", "文档中没有说明。"
 NOTHING_FOUND = "Nothing was found that speaks of this.", "没有找到相关的内容。"
-MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
-# Where a statement begins: at a line, after a sentence, at a table's cell.
-_STATEMENT = regex(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an earlier step made of the documents; `[n]` in its text is the number of a source."""
+    """What an earlier step learnt from the documents; `[n]` in its text names source n."""
 
     label: str
     text: str
@@ -51,7 +48,7 @@ class Note:
 
 @dataclass(frozen=True)
 class AnswerContext:
-    """What a mode lays before the answer: sources, best first, and what was made of them."""
+    """What an answer is written from: sources, best first, and notes on them."""
 
     sources: Sequence[Source]
     notes: Sequence[Note] = ()
@@ -59,11 +56,10 @@ class AnswerContext:
 
 @dataclass(frozen=True)
 class StatedAnswer:
-    """An answer that needs no model: of a walk over the graph, of cells of tables, or points that
-    are quoted.
+    """An answer that exists before any model writes: from the graph, from tables, or quoted points.
 
-    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers.
-    `looked_up`: triples say it in the question's own words.
+    `[n]` in its text names source n, counted from 1. `fallback` says how well it is supported,
+    `looked_up` that imported triples hold it in the question's own words.
     """
 
     text: str
@@ -75,7 +71,7 @@ class StatedAnswer:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer with its citations bound, and how well each of its sentences is supported."""
+    """An answer with its citations, and a support flag for each sentence."""
 
     text: str
     values: tuple[str, ...]
@@ -90,10 +86,9 @@ class Answered:
 class AnswerOptions:
     """How answers are finished.
 
-    `documents` gives the texts that quotes are checked against; `rarity`, `similarity` and
+    `documents` returns the texts that quotes are checked against; `rarity`, `similarity` and
     `response` are those of `AnswerRequest`. `strict` withholds sentences that nothing supports,
-    `scorer` judges support, `language` is the one that answers are written in (empty: that of the
-    question).
+    `scorer` judges support, `language` is the language of answers (empty: the question's).
     """
 
     documents: Documents
@@ -113,36 +108,17 @@ async def answer(
     options: AnswerOptions,
     stated: StatedAnswer | None = None,
 ) -> Answered:
-    """Answer from the context, by the model; without a model what is `stated`, else the best
-    excerpts.
+    """Answer from the context with a model; without one return `stated`, or the best excerpts.
 
-    Where the context is empty nobody is asked: the documents do not say. EngineError where the
-    model fails.
+    An empty context abstains and asks no model. Raises EngineError where the model fails.
     """
-    nothing = not context.sources and not context.notes
-    if stated is not None and (writer.is_offline or nothing):
+    is_empty = not context.sources and not context.notes
+    if stated is not None and (writer.is_offline or is_empty):
         return _stated(stated, context, options)
-    if nothing:
-        return abstained(question, "excerpts" if writer.is_offline else "model")
-    request = AnswerRequest(
-        question=question,
-        evidence=[
-            NumberedText(
-                number,
-                source.title or source.document,
-                source.text,
-                source.heading,
-                source.language,
-            )
-            for number, source in enumerate(context.sources, 1)
-        ],
-        notes=[(note.label, note.text) for note in context.notes],
-        response=options.response,
-        rarity=options.rarity,
-        similarity=options.similarity,
-    )
-    draft = await writer.run(request)
     answered_by: AnsweredBy = "excerpts" if writer.is_offline else "model"
+    if is_empty:
+        return abstained(question, answered_by)
+    draft = await writer.run(_request(question, context, options))
     bound = bind(draft, context.sources, options.documents)
     if not draft.answerable:
         return replace(
@@ -156,14 +132,11 @@ async def answer(
             values=(),
             citations=bound.citations,
             grounding=uniform_flags(bound.text, None),
-            fallback="partial",  # whether a quote answers the question is the reader's to judge
-            answered_by="excerpts",
+            fallback="partial",  # The reader judges whether an excerpt answers the question
+            answered_by=answered_by,
         )
-    # A model that judges support takes its time: other questions go on meanwhile.
-    if options.scorer is word_coverage:
-        grounding = ground_of(question, bound, context, options.scorer)
-    else:
-        grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
+    # A scorer may be a slow model: other questions go on meanwhile.
+    grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
     citations, fallback = bound.citations, fallback_of(grounding)
     if not citations:
         citations, grounding = cited_by_program(bound.text, grounding, context.sources, options)
@@ -179,9 +152,30 @@ async def answer(
     return withheld(question, answered) if options.strict else answered
 
 
+def _request(question: str, context: AnswerContext, options: AnswerOptions) -> AnswerRequest:
+    evidence = [
+        NumberedText(
+            number,
+            source.title or source.document,
+            source.text,
+            source.heading,
+            source.language,
+        )
+        for number, source in enumerate(context.sources, 1)
+    ]
+    return AnswerRequest(
+        question=question,
+        evidence=evidence,
+        notes=[(note.label, note.text) for note in context.notes],
+        response=options.response,
+        rarity=options.rarity,
+        similarity=options.similarity,
+    )
+
+
 @step("direct", BRIEF, asks_model=True)
 async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
-    """Ask a model without any document: ungrounded; abstained where it says nothing."""
+    """Ask a model without documents: ungrounded, or abstained where the model says nothing."""
     written = await answerer.run(question)
     text = written.answer.strip()
     if not text:
@@ -190,19 +184,13 @@ async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
 
 
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
-    """The documents do not say, in the words of the model where it found some; without a model
-    nothing was found.
-    """
+    """Return an abstention: the model's own words if any, else a fixed sentence."""
     words = NOTHING_SAID if answered_by == "model" else NOTHING_FOUND
     return Answered(text or words[is_han(question)], (), (), (), "abstained", answered_by)
 
 
 def _stated(stated: StatedAnswer, context: AnswerContext, options: AnswerOptions) -> Answered:
-    """The answer that needs no model, with its citations.
-
-    Its sentences are supported where it says so of itself: then they are triples, or computed by a
-    model's plan.
-    """
+    """Bind a stated answer. Its sentences count as supported where its fallback is "none"."""
     quotes = {
         number: QuotedSpan(number, 0, len(source.text))
         for number, source in enumerate(context.sources, 1)
@@ -225,8 +213,9 @@ def _stated(stated: StatedAnswer, context: AnswerContext, options: AnswerOptions
 
 @dataclass(frozen=True)
 class BoundAnswer:
-    """A text whose markers are numbered from 1 on, their citations, the source behind each marker
-    (`cited`, by "[1]"), and the markers that named no source (`removed`).
+    """A text whose markers count from 1, with their citations.
+
+    `cited` maps each marker ("[1]") to its source; `removed` lists markers that named no source.
     """
 
     text: str
@@ -236,75 +225,66 @@ class BoundAnswer:
 
 
 def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> BoundAnswer:
-    """The draft word for word, each marker bound to the sentence of its source that is nearest to
-    the statement.
+    """Bind each marker of a draft to the sentence of its source that is nearest to the statement.
 
-    Markers are numbered in the order of their first use, the same quote has the same marker; those
-    of excerpts keep their numbers.
+    Markers are numbered by first use, and equal quotes share a marker; the markers of excerpts
+    keep their numbers. Every other word of the draft stays as it is.
     """
-    numbers: dict[
-        tuple[int, int, int], int
-    ] = {}  # by (place of the source, start, end): the number of its marker
-    removed: list[str] = []
+    numbers: dict[QuotedSpan, int] = {}  # The number of each quote's marker
+    removed: dict[str, None] = {}
     known = draft.quotes or range(1, len(sources) + 1)
     code = [span.span() for span in _CODE.finditer(draft.text)]
 
     def renumbered(marker: re.Match[str]) -> str:
         if any(start < marker.end() and marker.start() < end for start, end in code):
-            return marker.group()  # brackets in code are code
+            return marker.group()
         if draft.marks is not None and marker.end() not in draft.marks:
             return marker.group()
-        marker_numbers = _numbers_of(marker)
-        removed.extend(f"[{number}]" for number in marker_numbers if number not in known)
         statement = _statement_before(draft.text, marker.start())
-        new = []
-        for number in marker_numbers:
-            if number in known:
-                quote = _quote_of(number, statement, draft, sources)
-                new.append(
-                    numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else number)
-                )
-        lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
-        return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
+        new: dict[int, None] = {}
+        for number in _numbers_of(marker):
+            if number not in known:
+                removed[f"[{number}]"] = None
+                continue
+            quote = _quote_of(number, statement, draft, sources)
+            next_number = len(numbers) + 1 if draft.marks is None else number
+            new[numbers.setdefault(quote, next_number)] = None
+        return f"{marker[1]}[{', '.join(map(str, new))}]" if new else ""
 
     text = _MARKER.sub(renumbered, draft.text).strip()
-    stored = documents(sorted({sources[place].document for place, _, _ in numbers}))
     quotes = sorted((number, quote) for quote, number in numbers.items())
+    cited = {f"[{number}]": sources[quote.number - 1] for number, quote in quotes}
+    stored = documents(sorted({source.document for source in cited.values()}))
     citations = tuple(
-        citation_of(f"[{number}]", sources[place], start, end, stored[sources[place].document])
-        for number, (place, start, end) in quotes
+        citation_of(marker, source, quote.start, quote.end, stored[source.document])
+        for (_, quote), (marker, source) in zip(quotes, cited.items(), strict=True)
     )
-    cited = {f"[{number}]": sources[place] for number, (place, _, _) in quotes}
-    return BoundAnswer(text, citations, cited, tuple(dict.fromkeys(removed)))
+    return BoundAnswer(text, citations, cited, tuple(removed))
 
 
-def _numbers_of(match: re.Match[str]) -> list[int]:
-    """The numbers of a marker: [2], [2, 5], [2-4]."""
+def _numbers_of(marker: re.Match[str]) -> list[int]:
+    """Return the numbers of a marker: [2], [2, 5], [2-4]."""
     numbers: list[int] = []
-    for part in _RANGE.finditer(match.group(1) or match.group(2)):
-        first, last = int(part.group(1)), int(part.group(2) or part.group(1))
-        numbers += range(first, min(last, first + MOST_OF_A_RANGE) + 1)
+    for part in _RANGE.finditer(marker[2] or marker[3]):
+        first, last = int(part[1]), int(part[2] or part[1])
+        numbers += range(first, min(last, first + _LONGEST_RANGE) + 1)
     return list(dict.fromkeys(numbers))
 
 
 def _quote_of(
     number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]
-) -> tuple[int, int, int]:
-    """(place of the source, start, end) of what a known marker quotes."""
+) -> QuotedSpan:
     if draft.quotes:
-        quote = draft.quotes[number]
-        return quote.number - 1, quote.start, quote.end
-    return (number - 1, *best_quote(statement, sources[number - 1].text))
+        return draft.quotes[number]
+    return QuotedSpan(number, *best_quote(statement, sources[number - 1].text))
 
 
 def _statement_before(text: str, end: int) -> str:
-    """The sentence, list item or cell that a marker closes, without other markers."""
+    """Return the sentence, list item or cell before a marker, without other markers."""
     start = text.rfind("\n\n", 0, end)
     before = _MARKER.sub("", text[max(start, 0) : end])
-    return next(
-        (part.strip() for part in reversed(_STATEMENT.split(before)) if part.strip()),
-        before.strip(),
-    )
+    parts = [part.strip() for part in _STATEMENT.split(before) if part.strip()]
+    return parts[-1] if parts else ""
 
 
 # --- grounding ------------------------------------------------------------------------------------
@@ -313,44 +293,49 @@ def _statement_before(text: str, end: int) -> str:
 def ground_of(
     question: str, bound: BoundAnswer, context: AnswerContext, scorer: Scorer
 ) -> tuple[Grounding, ...]:
-    """A flag for each sentence of the bound text."""
-    cited = {marker: f"{source.title}\n{source.text}" for marker, source in bound.cited.items()}
-    offered = [f"{source.title}\n{source.text}" for source in context.sources]
-    offered += [note.text for note in context.notes]
+    """Flag each sentence of a bound answer."""
+    cited = {marker: _titled_text(source) for marker, source in bound.cited.items()}
+    offered = [*map(_titled_text, context.sources), *(note.text for note in context.notes)]
     return ground(bound.text, cited, offered, question, scorer)
+
+
+def _titled_text(source: Source) -> str:
+    return f"{source.title}\n{source.text}"
 
 
 def cited_by_program(
     text: str, grounding: Sequence[Grounding], sources: Sequence[Source], options: AnswerOptions
 ) -> tuple[tuple[Citation, ...], tuple[Grounding, ...]]:
-    """Citations for what a text without markers says, and its flags with their markers.
+    """Return citations for a text without markers, and its flags with their markers.
 
-    A sentence that is supported is cited, and one that cannot be told to be where a source has it
-    word for word, as it has a bare name. The quote is the sentence that shares most with what is
-    said, of a source that can state it where one can.
+    Supported sentences get a citation, and undecided ones that a source holds word for word, such
+    as a bare name. The source is one that can state the sentence, if any can; the quote is its
+    sentence that shares most words.
     """
     citations: list[Citation] = []
-    rows: list[Grounding] = []
-    for row in grounding:
-        said = text[row.start : row.end]
-        if row.supported or (
-            row.supported is None and any(_has_word_for_word(one, said) for one in sources)
-        ):
-            wanted = frozenset(content_terms(said))
-            having = [one for one in sources if _has_word_for_word(one, said)] or sources
-            able = [
-                one for one in having if can_state(said, [f"{one.title}\n{one.text}"])
-            ] or having
-            source = max(able, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
-            start, end = best_quote(said, source.text)
-            stored = options.documents([source.document])[source.document]
+    flags: list[Grounding] = []
+    for flag in grounding:
+        said = text[flag.start : flag.end]
+        having = [source for source in sources if _has_word_for_word(source, said)]
+        if sources and (flag.supported or (flag.supported is None and having)):
             marker = f"[{len(citations) + 1}]"
-            found = citation_of(marker, source, start, end, stored)
-            citations.append(found.model_copy(update={"bound_by": "program"}))
-            # The same row, cited.
-            row = row.model_copy(update={"markers": (marker,)})  # noqa: PLW2901
-        rows.append(row)
-    return tuple(citations), tuple(rows)
+            source = _nearest(said, having or sources)
+            stored = options.documents([source.document])[source.document]
+            citation = citation_of(marker, source, *best_quote(said, source.text), stored)
+            citations.append(citation.model_copy(update={"bound_by": "program"}))
+            flags.append(flag.model_copy(update={"markers": (marker,)}))
+        else:
+            flags.append(flag)
+    return tuple(citations), tuple(flags)
+
+
+def _nearest(said: str, sources: Sequence[Source]) -> Source:
+    """Return the source that shares most terms with a sentence, among those that can state it."""
+    able = [source for source in sources if can_state(said, [_titled_text(source)])]
+    wanted = frozenset(content_terms(said))
+    return max(
+        able or sources, key=lambda source: len(wanted.intersection(content_terms(source.text)))
+    )
 
 
 def _has_word_for_word(source: Source, said: str) -> bool:
@@ -359,9 +344,7 @@ def _has_word_for_word(source: Source, said: str) -> bool:
 
 
 def withheld(question: str, answered: Answered) -> Answered:
-    """The answer without the sentences that nothing supports; where none is left, the documents do
-    not say.
-    """
+    """Remove the sentences that nothing supports; abstain where none is supported."""
     if all(row.supported is not False for row in answered.grounding):
         return answered
     if not any(row.supported for row in answered.grounding):
@@ -378,11 +361,10 @@ def withheld(question: str, answered: Answered) -> Answered:
         elif "\n" in gap:
             text += gap
     markers = {marker for row in rows for marker in row.markers}
-    citations = tuple(citation for citation in answered.citations if citation.marker in markers)
     return replace(
         answered,
         text=text + answered.text[at:],
         grounding=tuple(rows),
-        citations=citations,
+        citations=tuple(one for one in answered.citations if one.marker in markers),
         fallback="partial",
     )

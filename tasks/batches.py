@@ -1,4 +1,4 @@
-"""Many items in one step: in portions of so many tokens, and calls side by side."""
+"""Many items in one step: divided into portions, and awaited concurrently."""
 
 import asyncio
 import sys
@@ -12,26 +12,26 @@ R = TypeVar("R")
 
 
 def portions(sizes: Sequence[int], most: int, items: int = sys.maxsize) -> list[list[int]]:
-    """Divide the places of the sizes, in order, into portions of at most `most` in sum and `items`
-    in number.
+    """Divide the indices of `sizes`, in order, into portions.
 
-    A size above `most` is a portion of its own.
+    A portion holds at most `items` indices, and their sizes sum to at most `most`. A larger size
+    is a portion of its own.
     """
     batches: list[list[int]] = []
     room = 0
-    for place, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         if not batches or size > room or len(batches[-1]) == items:
             batches.append([])
             room = most
-        batches[-1].append(place)
+        batches[-1].append(index)
         room -= size
     return batches
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list[R]:
-    """Run coroutines side by side and give their results in order.
+    """Run coroutines concurrently and return their results in order.
 
-    Raises the first error as it is, after the other coroutines were cancelled.
+    Cancels the others and raises the error itself as soon as one fails.
     """
     since, contexts = copy_context(), list[Context]()
     running: list[asyncio.Task[R]] = []
@@ -40,7 +40,7 @@ async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list
             for coroutine in work:
                 contexts.append(copy_context())
                 running.append(group.create_task(coroutine, context=contexts[-1]))
-                await asyncio.sleep(0)  # answers that come while many begin are not left unread
+                await asyncio.sleep(0)  # Let running calls read their answers while others start.
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     go_on_from(contexts, since)

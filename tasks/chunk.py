@@ -1,8 +1,8 @@
-"""Chunking: the passages that a document falls into.
+"""Chunking: cut documents into passages.
 
-Passages are whole sentences up to a number of tokens, begin at headings where that does not leave
-half-empty ones behind, and keep tables and lists together where they fit. A chunk's id depends on
-its words alone, so that an edit elsewhere in the document leaves it as it is.
+A passage consists of whole sentences, begins at a heading where that leaves no half-empty passage
+behind, and keeps tables and lists whole where they fit. A chunk's id depends on its own text, so
+that an edit elsewhere in the document does not change it.
 """
 
 import re
@@ -22,14 +22,14 @@ from tasks.step import step
 
 SMALLEST = 20
 _HEADING = re.compile(r"#{1,6}[ \t]+[^\n]+")
-_LONG = 32  # characters for each token of a passage: what has more is not one passage
-_STAY_TOGETHER = ("row", "item", "code")
+_LONG = 32  # characters a token: a longer text is never one passage, and is not counted as one
+_KEPT_TOGETHER = ("row", "item", "code")
 
 
 class TextPiece(NamedTuple):
-    """A stretch of text that is not cut, with its tokens up to the next piece.
+    """A piece of text that is not cut, with its tokens up to the next piece.
 
-    `level` is above 0 for a Markdown heading; `whole` is False for a part of a longer sentence.
+    `level` is above 0 for a Markdown heading, `whole` False for a part of a longer sentence.
     """
 
     start: int
@@ -40,13 +40,13 @@ class TextPiece(NamedTuple):
     whole: bool = True
 
 
-Group = Sequence[TextPiece]  # what stays together
+Group = Sequence[TextPiece]  # pieces that are kept together
 
 
 class Span(NamedTuple):
-    """A passage of a text with its tokens, and the headings in force where its own text begins.
+    """A passage of a text; the part before `own` is shared with the previous passage.
 
-    `own` is that place: what stands before it is shared with the passage before.
+    `heading` is the path of headings in force at `own`.
     """
 
     start: int
@@ -63,11 +63,11 @@ async def chunk(documents: Sequence[Document], size: int, overlap: int) -> list[
 
 
 def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
-    """The chunks of a document in order, none of more than `size` tokens.
+    """Cut a document into chunks of at most `size` tokens that hold all its characters but spaces.
 
-    Together they hold all non-space characters. Neighbours share up to `overlap` tokens of whole
-    sentences, but not across a heading or between parts. Triples are cut between lines, subject by
-    subject. Raises `SettingsError` unless `size` is at least 20 and `overlap` less than half of it.
+    Neighbours share up to `overlap` tokens of whole sentences, but not across a heading or between
+    parts. Triples are cut between lines, subject by subject. Raises `SettingsError` unless `size`
+    is at least 20 and `overlap` less than half of it.
     """
     if size < SMALLEST:
         raise SettingsError("chunk_tokens", size, f"a number of tokens of at least {SMALLEST}")
@@ -78,9 +78,11 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     seen: Counter[str] = Counter()
     offset = 0
     for part in document.parts:
-        triples = part.kind == "triples"
-        packed = pack(part.text, line_groups(part.text, size), size, 0) if triples else []
-        for span in packed if triples else _text_spans(part.text, size, overlap):
+        if part.kind == "triples":
+            spans = _pack(part.text, _line_groups(part.text, size), size, 0)
+        else:
+            spans = _text_spans(part.text, size, overlap)
+        for span in spans:
             text = part.text[span.start : span.end]
             language = language_of(text, document.language)
             chunks.append(
@@ -110,32 +112,31 @@ def _text_spans(text: str, size: int, overlap: int) -> list[Span]:
     tokens = count_tokens([stripped])[0] if len(stripped) <= _LONG * size else size + 1
     if tokens <= size:
         start = len(text) - len(text.lstrip())
-        return [Span(start, start + len(stripped), tokens, start, heading_of(stripped))]
-    groups = text_groups(text, size)
-    paths: list[tuple[int, str]] = [(-1, "")]  # of the headings in force, by where they begin
+        return [Span(start, start + len(stripped), tokens, start, _heading_of(stripped))]
+    groups = _text_groups(text, size)
+    starts, paths = [-1], [""]  # of the headings in force
     above: list[TextPiece] = []
     for piece in (piece for group in groups for piece in group if piece.level):
         above = [*(heading for heading in above if heading.level < piece.level), piece]
-        paths.append((piece.start, " > ".join(heading.title for heading in above)))
-    starts = [start for start, _ in paths]
-    spans = pack(text, groups, size, overlap)
-    return [span._replace(heading=paths[bisect_right(starts, span.own) - 1][1]) for span in spans]
+        starts.append(piece.start)
+        paths.append(" > ".join(heading.title for heading in above))
+    spans = _pack(text, groups, size, overlap)
+    return [span._replace(heading=paths[bisect_right(starts, span.own) - 1]) for span in spans]
 
 
-def heading_of(text: str) -> str:
-    """The words of the Markdown heading that a text begins with, else empty."""
+def _heading_of(text: str) -> str:
     match = _HEADING.match(text)
     return " ".join(heading_words(match.group()).split()) if match else ""
 
 
-# --- what stays together -------------------------------------------------------------------------
+# --- what is kept together ---
 
 
-def text_groups(text: str, size: int) -> list[Group]:
-    """The pieces of a text in order, in groups of at most `size` tokens.
+def _text_groups(text: str, size: int) -> list[Group]:
+    """Divide a text into groups of at most `size` tokens.
 
-    Tables, lists and blocks of code stay together where they fit, and headings and what announces
-    a list ("…:") stay with what follows.
+    Tables, lists and code blocks stay whole where they fit; a heading and an announcement ("…:")
+    stay with what follows.
     """
     groups: list[Group] = []
     waiting: list[TextPiece] = []
@@ -143,24 +144,24 @@ def text_groups(text: str, size: int) -> list[Group]:
     measured = _measured(text, [(unit.start, unit.end) for unit in parts])
     for kind, members in groupby(zip(measured, parts, strict=True), key=lambda pair: pair[1].kind):
         pieces = [_headed(text, piece) if kind == "heading" else piece for piece, _ in members]
-        for group in [pieces] if kind in _STAY_TOGETHER else [[piece] for piece in pieces]:
+        for group in [pieces] if kind in _KEPT_TOGETHER else [[piece] for piece in pieces]:
             waiting += group
             announces = text[group[-1].start : group[-1].end].rstrip("*_").endswith((":", "："))
-            if not (group[-1].level or (announces and kind not in _STAY_TOGETHER)):
+            if not (group[-1].level or (announces and kind not in _KEPT_TOGETHER)):
                 groups += _within(text, waiting, size)
                 waiting = []
     return groups + _within(text, waiting, size)
 
 
-def line_groups(text: str, size: int) -> list[Group]:
-    """The lines of rendered triples; neighbours with one subject are a group."""
+def _line_groups(text: str, size: int) -> list[Group]:
+    """Group the lines of rendered triples by their subject."""
     pieces = _measured(text, [match.span() for match in re.finditer(r"\S.*", text)])
     subjects = groupby(pieces, key=lambda piece: text[piece.start : piece.end].partition(" -[")[0])
     return [part for _, lines in subjects for part in _within(text, list(lines), size)]
 
 
 def _measured(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
-    """Pieces with their tokens, the white space after each counted with it."""
+    """Count the tokens of each span, with the white space after it."""
     ends = [start for start, _ in spans[1:]] + [spans[-1][1]] if spans else []
     counts = count_tokens([text[start:end] for (start, _), end in zip(spans, ends, strict=True)])
     return [
@@ -170,21 +171,21 @@ def _measured(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
 
 def _headed(text: str, piece: TextPiece) -> TextPiece:
     line = text[piece.start : piece.end]
-    return piece._replace(level=len(line) - len(line.lstrip("#")), title=heading_of(line))
+    return piece._replace(level=len(line) - len(line.lstrip("#")), title=_heading_of(line))
 
 
 def _within(text: str, group: Group, size: int) -> list[Group]:
-    """The group, or its pieces where it does not fit, the first with the headings above it."""
+    """Return the group, or its pieces where it does not fit; headings stay with the first."""
     if _tokens(group) <= size:
         return [group] if group else []
     body = next((place for place, piece in enumerate(group) if not piece.level), 0)
     head = [] if _tokens(group[: body + 1]) > size else [group[: body + 1]]
     alone = group[body + 1 :] if head else group
-    return head + [[part] for piece in alone for part in split(text, piece, size)]
+    return head + [[part] for piece in alone for part in _split(text, piece, size)]
 
 
-def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
-    """The piece, or where it is larger than `size` its parts, halved at a space until each fits."""
+def _split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
+    """Halve a piece at spaces until each part fits into `size` tokens."""
     length = piece.end - piece.start
     if piece.tokens > size and length <= _LONG * size:
         piece = piece._replace(tokens=count_tokens([text[piece.start : piece.end]])[0])
@@ -197,18 +198,18 @@ def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
         raw = text[start:end]
         first = start + len(raw) - len(raw.lstrip())
         half = TextPiece(first, first + len(raw.strip()), size + 1, whole=False)
-        parts += split(text, half, size) if raw.strip() else []
+        parts += _split(text, half, size) if raw.strip() else []
     return parts
 
 
-# --- packing -------------------------------------------------------------------------------------
+# --- packing ---
 
 
-def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Span]:
-    """Groups in order as spans of at most `size` tokens; a heading ends one that is half full."""
+def _pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Span]:
+    """Pack groups into spans of at most `size` tokens; a heading ends one that is half full."""
     packed: list[Span] = []
     left = deque(groups)
-    shared: list[TextPiece] = []  # sentences that the last span holds too
+    shared: list[TextPiece] = []  # sentences that the previous span holds too
     while left:
         own = list(left.popleft())
         while left and (used := _tokens([*shared, *own])) + _tokens(left[0]) <= size:
@@ -219,14 +220,14 @@ def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Sp
         while (tokens := count_tokens([text[start : own[-1].end]])[0]) > size and (
             start < own[0].start or len(own) > 1
         ):
-            if start == own[0].start:  # the sum of the pieces has promised too much
+            if start == own[0].start:  # Together they have more tokens than one by one.
                 left.appendleft([own.pop()])
             start = own[0].start
         packed.append(Span(start, own[-1].end, tokens, own[0].start))
-        ends = not left or left[0][0].level
-        shared = (
-            [] if ends else _last_sentences([*shared, *own], min(overlap, size - _tokens(left[0])))
-        )
+        if not left or left[0][0].level:
+            shared = []
+        else:
+            shared = _last_sentences([*shared, *own], min(overlap, size - _tokens(left[0])))
     return packed
 
 
@@ -235,7 +236,7 @@ def _tokens(pieces: Iterable[TextPiece]) -> int:
 
 
 def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:
-    """The last whole sentences that fit into `room` tokens, never all, none before a heading."""
+    """Return the last whole sentences that fit into `room` tokens, but never all pieces."""
     last: list[TextPiece] = []
     for piece in reversed(pieces[1:]):
         room -= piece.tokens

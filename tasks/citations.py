@@ -1,42 +1,40 @@
-"""Citations: the sources that an answer is written from, the quotes of them, and their check
-against the document.
+"""Sources that an answer is written from, quotes of them, and their check against the document.
 
-A source is packed into the tokens that a prompt has for it; a citation of it is checked against the
-stored document, character by character (`citation_of`). The units of a source that can be quoted
-are its sentences, table rows and steps of lists.
+Sources are packed into the tokens that a prompt has room for. `citation_of` compares a quote with
+the stored document character by character. What can be quoted are sentences, table rows and steps
+of numbered lists.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, reduce
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any, TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
-from prompts.text.regex import regex
 from prompts.text.segment import heading_words, sentences
 from prompts.text.words import content_terms
 from storage.answer_records import Citation
 from storage.records import Chunk, DocumentText
 
-# A source of at most so many characters is quoted whole; of a longer one at most so much.
-SHORT_SOURCE, LONGEST_QUOTE = 240, 600
-MOST_NAMED = 5  # documents that hold the same text
-# What a piece takes beside its title and text: its number and marks.
-NUMBER_TOKENS = 4
+SHORT_SOURCE = 240  # Characters; a source of at most as many is quoted whole
+LONGEST_QUOTE = 600  # Characters
+MOST_NAMED = 5  # Further documents with the same text that a title names
+NUMBER_TOKENS = 4  # Of the number and brackets before a piece of evidence
 
 
 def piece_tokens(title: str, text: str) -> int:
-    """About how many tokens a numbered piece of evidence takes in a prompt."""
+    """Estimate the tokens of a numbered piece of evidence in a prompt."""
     return rough_tokens(text) + rough_tokens(title) + NUMBER_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id,
-    start) of the passages that it is made of, `also` the other documents that hold the same text.
+    """A stretch `[start, end)` of a stored document, which is called `name`.
+
+    `chunks` are the (id, start) of its passages, `also` the other documents with the same text.
     """
 
     document: str
@@ -45,12 +43,12 @@ class Source:
     start: int
     chunks: tuple[tuple[str, int], ...]
     heading: str = ""
-    language: str = ""  # where it is known
+    language: str = ""  # Empty: unknown
     also: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """The document's title, with the other documents that hold the same text."""
+        """The document's title, followed by the other documents with the same text."""
         if not self.also:
             return self.name
         more = f" and {len(self.also) - MOST_NAMED} more" if len(self.also) > MOST_NAMED else ""
@@ -62,11 +60,11 @@ class Source:
 
     @property
     def tokens(self) -> int:
-        """About how many tokens it takes in a prompt."""
+        """The estimated tokens of the source in a prompt."""
         return piece_tokens(self.title, self.text)
 
     def chunk_at(self, offset: int) -> str:
-        """The passage that holds an offset of the document."""
+        """Return the id of the passage that holds an offset of the document."""
         return next(
             (name for name, start in reversed(self.chunks) if start <= offset), self.chunks[0][0]
         )
@@ -76,16 +74,18 @@ class Source:
 
 
 def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) -> Source:
-    """A passage, or the stretch [start, end) of its document that lies in it, as a source."""
-    start, end = chunk.start if start is None else start, chunk.end if end is None else end
+    """Make a source of a chunk, or of the stretch [start, end) of its document inside it."""
+    start = chunk.start if start is None else start
+    end = chunk.end if end is None else end
     text = chunk.text[start - chunk.start : end - chunk.start]
     chunks = ((chunk.id, chunk.start),)
     return Source(chunk.document, chunk.title, text, start, chunks, chunk.heading, chunk.language)
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:
-    """Sources that overlap or touch as one, in the place of the better one; a text that one names
-    as also in a document does not come from that document once more.
+    """Join sources that overlap or touch, in the place of the better one.
+
+    A source whose text a better one already names as its own (`also`) is dropped.
     """
     result: list[Source] = []
     for new in sources:
@@ -107,7 +107,7 @@ def merged(sources: Iterable[Source]) -> list[Source]:
 
 
 def piece_source(piece: Evidence) -> Source:
-    """A sentence, row or finding as a source."""
+    """Make a source of a sentence, row or finding."""
     return Source(
         piece.document,
         piece.title,
@@ -119,7 +119,7 @@ def piece_source(piece: Evidence) -> Source:
 
 
 def number_of(sources: Sequence[Source], document: str, start: int, end: int) -> int | None:
-    """The number (from 1) of the source that holds a stretch of a document."""
+    """Return the number (from 1) of the source that holds a stretch, None where none does."""
     return next(
         (n for n, source in enumerate(sources, 1) if source.holds(document, start, end)), None
     )
@@ -134,9 +134,7 @@ def _joined(source: Source, other: Source) -> Source:
 
 
 def of_passages(sources: Iterable[Source], most: int | None) -> list[Source]:
-    """The sources that rest on the first `most` passages (None: any number); what needs a further
-    one is left out.
-    """
+    """Keep the sources that lie in the first `most` passages (None: any number of passages)."""
     known: set[str] = set()
     kept: list[Source] = []
     for source in sources:
@@ -148,9 +146,7 @@ def of_passages(sources: Iterable[Source], most: int | None) -> list[Source]:
 
 
 def packed(sources: Iterable[Source], most: int) -> list[Source]:
-    """The first sources that fit into so many tokens; at least one. One that does not fit is passed
-    over.
-    """
+    """Keep the first sources that fit into `most` tokens, at least one; skip those that do not."""
     chosen: list[Source] = []
     for source in sources:
         tokens = source.tokens
@@ -164,41 +160,45 @@ def packed(sources: Iterable[Source], most: int) -> list[Source]:
 
 
 def best_quote(statement: str, text: str) -> tuple[int, int]:
-    """Code points [start, end) of the sentence which shares most with a statement.
+    """Return the code points [start, end) of the sentence that shares most with a statement.
 
-    A short text is quoted whole; of a text that shares nothing the first sentence is.
+    A short text is quoted whole; where no sentence shares a word, the first is quoted.
     """
     if len(text) <= SHORT_SOURCE:
         return _stripped(text, 0, len(text))
-    wanted = frozenset(content_terms(statement))
-    spans = _sentence_terms(text) or ((0, len(text), frozenset()),)
-    # Figures tell a sentence from others better than words do.
-    weights = {term: 2.0 if any(sign.isdigit() for sign in term) else 1.0 for term in wanted}
-    start, end, _ = max(spans, key=lambda span: sum(weights[term] for term in wanted & span[2]))
+    # Figures tell sentences apart better than words do.
+    weights = {
+        term: 2.0 if any(sign.isdigit() for sign in term) else 1.0
+        for term in content_terms(statement)
+    }
+    start, end, _ = max(
+        _sentence_terms(text),
+        key=lambda sentence: sum(weights[term] for term in weights.keys() & sentence[2]),
+        default=(0, len(text), frozenset[str]()),
+    )
     return _stripped(text, start, min(end, start + LONGEST_QUOTE))
 
 
 @lru_cache(maxsize=4_096)
 def _sentence_terms(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
     return tuple(
-        (start, end, frozenset(content_terms(text[start:end])))
-        for start, end in sentences(text)
-        if text[start:end].strip()
+        (start, end, frozenset(content_terms(text[start:end]))) for start, end in sentences(text)
     )
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the place of `text[start:end]` without the white space around it."""
     stretch = text[start:end]
-    return start + len(stretch) - len(stretch.lstrip()), end - (
-        len(stretch) - len(stretch.rstrip())
-    )
+    start += len(stretch) - len(stretch.lstrip())
+    return start, start + len(stretch.strip())
 
 
 def citation_of(
     marker: str, source: Source, start: int, end: int, document: DocumentText
 ) -> Citation:
-    """The citation of [start, end) of a source's text; `verified`: the stored text holds the quote
-    there, character by character.
+    """Cite `source.text[start:end]`.
+
+    `verified` says whether the stored document holds the quote there, character by character.
     """
     quote = source.text[start:end]
     begin = source.start + start
@@ -217,31 +217,27 @@ def citation_of(
 
 # --- evidence -------------------------------------------------------------------------------------
 
-_HEADING = regex(r"\s*+#{1,6}\s++.*[^\s#]")
-_MARKUP = regex(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
-_RULE = regex(r"(?=(?s:.)+\|)[\s|:-]+$")
-_STEP = regex(
+_HEADING = re.compile(r"\s*+#{1,6}\s++.*[^\s#]")
+_MARKUP = re.compile(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
+_RULE = re.compile(r"(?=(?s:.)+\|)[\s|:-]+$")
+_STEP = re.compile(
     r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M
 )
-# What is longer is no step of a list, but a numbered section or the text after the list.
-MOST_OF_A_STEP = 700
-_AFTER_STEP = regex(r"\n\s*\n|\n#")
-
+_LONGEST_STEP = 700  # Characters; a longer one is a numbered section
+_AFTER_STEP = re.compile(r"\n\s*\n|\n#")
 
 T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """What is made when somebody first looks at it: most questions never look at every sentence of
-    their passages.
-    """
+    """A sequence that is computed at first use; few questions look at every sentence."""
 
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:
-        self._maker = make
+        self._make = make
 
     @cached_property
     def _items(self) -> tuple[T, ...]:
-        return tuple(self._maker())
+        return tuple(self._make())
 
     def __len__(self) -> int:
         return len(self._items)
@@ -249,43 +245,34 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, at: Any) -> Any:
         return self._items[at]
 
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._items)
-
 
 def openings(chunks: Sequence[Chunk]) -> list[Evidence]:
-    """The first unit of each chunk."""
+    """Return the first unit of each chunk."""
     return [unit for chunk in chunks for unit in _units_of(chunk)[:1]]
 
 
 def first_units(chunks: Sequence[Chunk], count: int) -> list[Evidence]:
-    """The first units of chunks together."""
+    """Return the first `count` units of all chunks together."""
     return list(islice(chain.from_iterable(map(_units_of, chunks)), count))
 
 
 def pool_of(chunks: Sequence[Chunk]) -> tuple[Evidence, ...]:
-    """The units of chunks, ordered best first and numbered from 0; a stretch that two chunks share
-    is taken once.
-    """
+    """Return the units of chunks, best chunk first, numbered from 0, without repeated stretches."""
     evidence: dict[tuple[str, int, int], Evidence] = {}
     for rank, chunk in enumerate(chunks):
         prior = 1.0 - rank / len(chunks)
-        for piece in _units_of(chunk):
-            place = (piece.document, piece.start, piece.end)
+        for unit in _units_of(chunk):
+            place = (unit.document, unit.start, unit.end)
             if place not in evidence:
-                evidence[place] = piece._replace(number=len(evidence), prior=prior)
+                evidence[place] = unit._replace(number=len(evidence), prior=prior)
     return tuple(evidence.values())
 
 
 @lru_cache(maxsize=8_192)
 def _units_of(chunk: Chunk) -> tuple[Evidence, ...]:
-    """The units of a chunk; kept, since the same chunks are read for many questions."""
-    return tuple(unit for unit in _units(chunk) if unit.text.strip())
-
-
-def _units(chunk: Chunk) -> Iterator[Evidence]:
-    """Each sentence, row and step of a chunk; headings set the context of what follows."""
+    """Return each sentence, row and step of a chunk, with the heading that it stands under."""
     unit = partial(Evidence, 0, chunk.document, chunk.title, chunk=chunk.id)
+    found: list[Evidence] = []
     heading, before = chunk.heading, ""
     header: tuple[str, ...] = ()
     headings: list[tuple[int, str]] = []
@@ -293,42 +280,37 @@ def _units(chunk: Chunk) -> Iterator[Evidence]:
         lead = _MARKUP.match(chunk.text[opening:end])
         start = opening + (lead.end() if lead else 0)
         text = chunk.text[start:end]
-        heading_match = _HEADING.match(text)
         row = row_of(text)
-        header = () if not row else header
         if row and not header:
             header = row
         elif not _RULE.match(text):
             cells = tuple(zip(header, row, strict=False)) if row else cells_of(text)
-            yield unit(text, heading, before, cells=cells, start=chunk.start + start)
-        if heading_match:
+            found.append(unit(text, heading, before, cells=cells, start=chunk.start + start))
+        if not row:
+            header = ()
+            before = text
+        if _HEADING.match(text):
             heading, before = heading_words(text), ""
             headings.append((start, heading))
-        elif not row:
-            before = text
-    yield from _steps(chunk, headings)
+    return (*found, *_steps(chunk, headings))
 
 
 def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[Evidence]:
-    """The items of numbered lists as whole units, labelled with their number."""
-    starts = list(_STEP.finditer(chunk.text))
-    for match, following in zip(starts, [*starts[1:], None], strict=False):
+    """Yield the items of numbered lists as whole units, labelled with their number."""
+    items = list(_STEP.finditer(chunk.text))
+    for item, following in zip_longest(items, items[1:]):
         stop = following.start() if following else len(chunk.text)
-        gap = _AFTER_STEP.search(chunk.text, match.end(), stop)
-        end = gap.start() if gap else stop
-        end -= len(chunk.text[match.end() : end]) - len(chunk.text[match.end() : end].rstrip())
-        heading = next(
-            (name for at, name in reversed(headings) if at < match.start()), chunk.heading
-        )
-        start = match.end()
-        if start < end <= start + MOST_OF_A_STEP:
+        gap = _AFTER_STEP.search(chunk.text, item.end(), stop)
+        start, end = _stripped(chunk.text, item.end(), gap.start() if gap else stop)
+        above = (name for at, name in reversed(headings) if at < item.start())
+        if start < end <= start + _LONGEST_STEP:
             yield Evidence(
                 0,
                 chunk.document,
                 chunk.title,
                 chunk.text[start:end],
-                heading,
-                label=match.group(1),
+                next(above, chunk.heading),
+                label=item[1],
                 attribute="step",
                 chunk=chunk.id,
                 start=chunk.start + start,

@@ -1,18 +1,17 @@
-"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), also after a
-small change.
+"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), which also
+follows small changes.
 
-Level 0 is the coarsest: Leiden's partition, or that of any algorithm of cdlib that makes one. What
-cdlib gives is flat, so a community larger than the limit is split by Leiden at the next level. One
-that is not stands once, at the level where it came to be: with those of the levels above that are
-not split, each level is a partition of all entities, exclusive and exhaustive, single nodes
-included. Where modularity finds nothing to split (a star, a clique) neighbours are kept together as
-far as the limit lets them. Leiden is igraph's own: equal modularity to cdlib's in less time
-(docs/experiments.md).
+Level 0 is the coarsest: the partition by Leiden, or by an algorithm of cdlib, whose result is flat.
+A community above the size limit is split by Leiden at the next level. One that is not split stands
+only at its own level. Together with those of the levels above that are not split, the communities
+of a level partition all entities, single ones included. If modularity finds no split (a star, a
+clique), the community is cut into parts of neighbours. Leiden is that of igraph, which is faster
+than cdlib's at equal modularity (docs/experiments.md).
 
-After a small change everybody stays where they were: a new entity goes, level by level, where its
-relations weigh most; entities that only know each other found a community of their own; what has
-grown above the limit is cut at the next level. The hierarchy gets worse with every change: past a
-set drift all is detected anew.
+After a small change everybody stays where they were. A new entity joins, level by level, the
+community to which its relations weigh most; entities that only know each other found a new one; one
+that has grown above the limit is cut at the next level. Every change makes the hierarchy worse:
+past a set drift everything is detected again.
 """
 
 import ast
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 8
 LEIDEN = "leiden"
-# A graph is partitioned into lists of nodes.
+# Partitions a graph into lists of nodes.
 Partition = Callable[["igraph.Graph"], list[list[int]]]
 Edges = Sequence[Relation | WeightedEdge]
 _Path = tuple[str, ...]  # an entity's communities, from the coarsest on
@@ -48,7 +47,7 @@ _RANDOM = threading.Lock()
 
 
 def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
-    """The weighted undirected view: parallel and opposite relations add up."""
+    """Return the weighted undirected graph; parallel and opposite relations add up."""
     import igraph
 
     place = {entity: index for index, entity in enumerate(entities)}
@@ -59,16 +58,14 @@ def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
         weights[pair] = weights.get(pair, 0.0) + relation.weight
     pairs = sorted(weights)
     graph = igraph.Graph(n=len(entities), edges=pairs)
-    # A weight of 0 is a statement too; without any weight modularity has no meaning.
+    # A relation of weight 0 counts too; modularity is undefined if all weights are 0.
     graph.es["weight"] = [max(weights[pair], 1e-6) for pair in pairs]
     return graph
 
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """The same numbers each time for whoever draws from a generator of the process, which is left
-    as it was.
-    """
+    """Seed the random generators of the process, and restore them afterwards."""
     import igraph
     import numpy as np
 
@@ -76,7 +73,7 @@ def _seeded() -> Iterator[None]:
         python, numpy = random.getstate(), np.random.get_state()
         random.seed(_SEED)
         np.random.seed(_SEED)
-        # To be repeatable, not secret.
+        # Repeatable, not secret.
         igraph.set_random_number_generator(random.Random(_SEED))  # noqa: S311
         try:
             yield
@@ -86,7 +83,6 @@ def _seeded() -> Iterator[None]:
 
 
 def _leiden(graph: "igraph.Graph") -> list[list[int]]:
-    """One partition by modularity; the same graph gives the same partition."""
     with _seeded():
         partition = graph.community_leiden(
             objective_function="modularity", weights="weight", n_iterations=4
@@ -98,12 +94,11 @@ def _leiden(graph: "igraph.Graph") -> list[list[int]]:
 
 
 def partition_by(algorithm: str) -> Partition:
-    """What partitions a graph: igraph's `leiden`, or any algorithm of cdlib by its name, with its
-    parameters as in a call: `louvain(resolution=1.2)`.
+    """Return igraph's `leiden`, or an algorithm of cdlib: `louvain(resolution=1.2)`.
 
-    Weights, and the seed of an algorithm that takes one, are given. Raises SettingsError, with all
-    names that there are, for one that cdlib has not or whose communities overlap, and for
-    parameters that it does not take.
+    Weights and a seed are set if the algorithm takes them. Raises SettingsError, with all names,
+    for an algorithm that cdlib does not have or whose communities overlap, and for parameters that
+    it does not take.
     """
     if algorithm == LEIDEN:
         return _leiden
@@ -130,7 +125,6 @@ def partition_by(algorithm: str) -> Partition:
 
 
 def _call(algorithm: str) -> tuple[str, dict[str, Any]]:
-    """The name and the parameters of an algorithm as it is written in the settings."""
     try:
         match ast.parse(algorithm.strip(), mode="eval").body:
             case ast.Name(id=name):
@@ -148,36 +142,38 @@ def _call(algorithm: str) -> tuple[str, dict[str, Any]]:
 
 @cache
 def _crisp_algorithms() -> dict[str, Callable[..., Any]]:
-    """cdlib's algorithms that partition an undirected graph, by name; those that look around one
-    node do not.
-    """
-    with redirect_stdout(io.StringIO()):  # it prints which packages it would like to have
+    """Return cdlib's algorithms that partition a whole undirected graph, by name."""
+    with redirect_stdout(io.StringIO()):  # it prints which packages are missing
         from cdlib import NodeClustering
         from cdlib.algorithms import crisp_partition
     functions = {name: getattr(crisp_partition, name) for name in crisp_partition.__all__}
-    signatures = {name: inspect.signature(function) for name, function in functions.items()}
-    return {
-        name: functions[name]
-        for name, signature in signatures.items()
-        if signature.return_annotation is NodeClustering
-        and "query_node" not in signature.parameters
-        and name != "siblinarity_antichain"  # of directed graphs without a circle
-    }
+    # This one needs a directed graph without a cycle.
+    functions.pop("siblinarity_antichain", None)
+    crisp = {}
+    for name, function in functions.items():
+        signature = inspect.signature(function)
+        # With a query node an algorithm only looks around that node.
+        if (
+            signature.return_annotation is NodeClustering
+            and "query_node" not in signature.parameters
+        ):
+            crisp[name] = function
+    return crisp
 
 
 def _partition(
     graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any]
 ) -> list[list[int]]:
-    """What cdlib makes of the nodes that have a relation; all that it leaves out stand alone."""
+    """Partition the nodes that have a relation; all that the algorithm leaves out stand alone."""
     related = [node for node, degree in enumerate(graph.degree()) if degree]
     weighted = graph.induced_subgraph(related).to_networkx()
     try:
         with _seeded(), redirect_stdout(io.StringIO()):
             communities = cluster(weighted).communities if related else []
-    except Exception as error:  # cdlib and its packages raise whatever they like
+    except Exception as error:  # cdlib and its packages may raise any error
         reason = " ".join(str(error).replace("=", " ").split())[:300] or type(error).__name__
         instead = "or other parameters: it cannot partition this graph"
-        if "install" in reason:  # a package that cdlib does without
+        if "install" in reason:  # an optional package of cdlib
             instead = "or install the package that it wants"
         raise SettingsError(
             "communities", algorithm, f"another algorithm, {instead} ({reason})"
@@ -201,11 +197,10 @@ def _partition(
 def detect(
     entities: Collection[str], relations: Edges, max_size: int = 12, algorithm: str = LEIDEN
 ) -> list[Community]:
-    """The hierarchy of the entities with these ids, as communities of every level, ordered by level
-    and id.
+    """Detect the communities of every level among entities (ids), ordered by level and id.
 
-    `max_size` is the size above which a community is split at the next level; none that is not
-    split is larger. For the `algorithm` of the coarsest level see `partition_by`.
+    A community larger than `max_size` is split at the next level. The `algorithm` of the coarsest
+    level is one of `partition_by`.
     """
     names = sorted(entities)
     if not names:
@@ -227,7 +222,7 @@ def detect(
 
 
 def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
-    """Parts of the members, of which there are too many."""
+    """Split a community by Leiden, or cut it if Leiden finds no parts."""
     parts = _leiden(whole.induced_subgraph(members))
     return (
         [[members[index] for index in part] for part in parts]
@@ -237,8 +232,8 @@ def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[lis
 
 
 def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
-    """Equal parts of at most `max_size`, of nodes that lie together on a walk from the most
-    connected one outwards.
+    """Cut a community into equal parts of up to `max_size`, along a breadth-first walk from its
+    best connected node.
     """
     import numpy as np
 
@@ -252,18 +247,12 @@ def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[
     return [sorted(part.tolist()) for part in np.array_split(order, -(-len(order) // max_size))]
 
 
-def community_id(level: int, members: Sequence[str]) -> str:
-    """The id of a community of a level; `members` are sorted."""
-    return content_id("com", str(level), *members)
-
-
 def quality(
     communities: Sequence[Community], relations: Edges, algorithm: str = LEIDEN
 ) -> CommunityQuality | None:
-    """How well the coarsest level parts the graph of all that has a relation, as `cdlib.evaluation`
-    defines it.
+    """Measure the coarsest level over all related entities, as `cdlib.evaluation` does.
 
-    None where nothing has one.
+    Returns None if there are no relations.
     """
     import numpy as np
 
@@ -290,9 +279,10 @@ def quality(
 
 
 class Hierarchy(Record):
-    """The communities of every level, ordered by level and id; `before` are those of the last
-    generation, `was` tells which of them each has been, and `kept` are the coarsest that stay as
-    they were with all below them.
+    """The communities of every level, ordered by level and id.
+
+    `before` are those of the last generation; `was` maps communities to what they were among
+    these. `kept` are the coarsest ones that stay unchanged, with all below them.
     """
 
     communities: tuple[Community, ...]
@@ -302,9 +292,7 @@ class Hierarchy(Record):
     quality: CommunityQuality | None = None
 
     def reached_by(self, entities: Collection[str], communities: Collection[str]) -> "Hierarchy":
-        """What is left without the coarsest communities, with all below them, that are kept and
-        hold none of these entities and communities.
-        """
+        """Leave out what is kept, except above and below these entities and communities."""
         now, before = roots_of(self.communities), roots_of(self.before)
         touched = set(entities)
         reached = {now[name] for name in communities if name in now}
@@ -314,20 +302,15 @@ class Hierarchy(Record):
             if root.level == 0 and not touched.isdisjoint(root.members)
         }
         standing = self.kept - reached
-        return self.model_copy(
-            update={
-                "communities": tuple(
-                    own for own in self.communities if now[own.id] not in standing
-                ),
-                "before": tuple(own for own in self.before if before[own.id] not in standing),
-            }
-        )
+        update = {
+            "communities": tuple(own for own in self.communities if now[own.id] not in standing),
+            "before": tuple(own for own in self.before if before[own.id] not in standing),
+        }
+        return self.model_copy(update=update)
 
 
 def roots_of(communities: Iterable[Community]) -> dict[str, str]:
-    """The coarsest community that each is part of, by ids; those of a level come after those above
-    it.
-    """
+    """Map each community to its coarsest one, by ids; the communities are ordered by level."""
     root: dict[str, str] = {}
     for community in communities:
         root[community.id] = root[community.parent] if community.parent else community.id
@@ -337,27 +320,25 @@ def roots_of(communities: Iterable[Community]) -> dict[str, str]:
 def follow(
     earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int
 ) -> Hierarchy:
-    """The earlier hierarchy, which is not empty, with the entities (ids) that there are now.
+    """Follow a change: the earlier hierarchy, which is not empty, with the entities (ids) of now.
 
-    Those that had nobody and have relations now are placed like new ones. Coarsest communities that
-    nobody leaves and nobody can join stay as they are, with all below them.
+    Entities that were alone and now have relations are placed like new ones. Coarsest communities
+    that nobody leaves or can join stay unchanged, with all below them.
     """
-    present, related = (
-        set(entities),
-        {end for relation in relations for end in (relation.source, relation.target)},
-    )
+    present = set(entities)
+    related = {end for relation in relations for end in (relation.source, relation.target)}
     home = {member: root.id for root in earlier if root.level == 0 for member in root.members}
     alone = {
         root.members[0] for root in earlier if root.level == 0 and len(root.members) == 1
     } & related
     leaving = (home.keys() - present) | alone
     waiting = sorted(present - (home.keys() - leaving))
-    beside: dict[str, dict[str, float]] = {entity: defaultdict(float) for entity in waiting}
+    ties_of: dict[str, dict[str, float]] = {entity: defaultdict(float) for entity in waiting}
     for relation in relations:
         for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
-            if end in beside:
-                beside[end][other] += max(relation.weight, 1e-6)
-    changing = {home[end] for end in leaving.union(*beside.values()) if end in home}
+            if end in ties_of:
+                ties_of[end][other] += max(relation.weight, 1e-6)
+    changing = {home[end] for end in leaving.union(*ties_of.values()) if end in home}
     same, followed = list[Community](), list[Community]()
     for community in earlier:
         (followed if home[community.members[0]] in changing else same).append(community)
@@ -368,14 +349,13 @@ def follow(
                 placed[member] += (community.id,)
     while waiting:
         tied = {
-            entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed]
+            entity: [(placed[other], w) for other, w in ties_of[entity].items() if other in placed]
             for entity in waiting
         }
         joining = {entity: _heaviest(ties) for entity, ties in tied.items() if ties}
-        # they found communities: the first, for those that it knows to join, and all that know
-        # nobody
         if not joining:
-            founders = [waiting[0], *(entity for entity in waiting if not beside[entity])]
+            # All that know nobody found communities, and so does the first, which others may join.
+            founders = [waiting[0], *(entity for entity in waiting if not ties_of[entity])]
             joining = {entity: (entity,) for entity in founders}
         placed |= joining
         waiting = [entity for entity in waiting if entity not in joining]
@@ -390,7 +370,7 @@ def follow(
 
 
 def _heaviest(ties: Sequence[tuple[_Path, float]]) -> _Path:
-    """The path on which, level by level, the ties weigh most."""
+    """Return the path on which, level by level, the ties weigh most."""
     path: _Path = ()
     while True:
         weights: dict[_Path, float] = defaultdict(float)
@@ -403,7 +383,6 @@ def _heaviest(ties: Sequence[tuple[_Path, float]]) -> _Path:
 
 
 def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -> dict[str, _Path]:
-    """With parts of those communities that are not split and too large."""
     leaves = by_key((path, entity) for entity, path in placed.items())
     cut: dict[str, _Path] = {}
     for path, members in leaves.items():
@@ -422,7 +401,7 @@ def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -
 
 
 def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
-    """The communities of these paths, of which those of `earlier` were there before."""
+    """Build the communities of these paths; `earlier` are ids of communities in them."""
     groups: dict[_Path, list[str]] = defaultdict(list)
     for entity in sorted(placed):
         path = placed[entity]
@@ -431,18 +410,19 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
     communities, was = dict[_Path, Community](), dict[str, str]()
     for path, members in sorted(groups.items(), key=lambda group: len(group[0])):
         above = communities.get(path[:-1])
-        if above is not None and len(above.members) == len(members):  # it is not split any more
+        if above is not None and len(above.members) == len(members):  # no longer split
             communities[path] = above
             continue
         level, parent = (0, None) if above is None else (above.level + 1, above.id)
-        communities[path] = Community(community_id(level, members), level, parent, tuple(members))
+        name = content_id("com", str(level), *members)
+        communities[path] = Community(name, level, parent, tuple(members))
         if path[-1] in earlier:
-            was[communities[path].id] = path[-1]
+            was[name] = path[-1]
     return Hierarchy(communities=tuple(sorted({*communities.values()}, key=level_and_id)), was=was)
 
 
 def level_and_id(community: Community) -> tuple[int, str]:
-    """The order of communities."""
+    """Return the key by which communities are ordered."""
     return community.level, community.id
 
 
@@ -454,21 +434,16 @@ async def detect_communities(
     algorithm: str,
     earlier: Sequence[Community] = (),
 ) -> Hierarchy:
-    """Find the community hierarchy of a graph: the earlier one, followed, or where there is none a
-    new one.
-
-    Made in a thread, so that calls to models go on meanwhile.
-    """
+    """Find the community hierarchy of a graph: follow the earlier one, or else detect a new one."""
 
     def made() -> Hierarchy:
         if earlier:
             hierarchy = follow(earlier, entities, relations, max_size)
         else:
-            hierarchy = Hierarchy(
-                communities=tuple(detect(entities, relations, max_size, algorithm))
-            )
-        return hierarchy.model_copy(
-            update={"quality": quality(hierarchy.communities, relations, algorithm)}
-        )
+            detected = detect(entities, relations, max_size, algorithm)
+            hierarchy = Hierarchy(communities=tuple(detected))
+        measured = quality(hierarchy.communities, relations, algorithm)
+        return hierarchy.model_copy(update={"quality": measured})
 
+    # In a thread, so that calls to models go on meanwhile.
     return await asyncio.to_thread(made)

@@ -1,17 +1,15 @@
-"""Decompose: split a question (`prompts/decompose.py`), and answer its parts side by side, a
-chain's one by one.
+"""Decompose: split a question into parts, and answer these side by side, or one after another.
 
-Every part that a model gave is answered by the steps that answer any question, with evidence
-searched for it.
+Every part is answered like any question, with evidence that is searched for it.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from prompts.decompose import Decompose, filled, needs
 from prompts.engine.helper import helped
-from prompts.text.regex import regex
 from storage.answer_records import SubQuestion
 from tasks.answer import Answered, Note
 from tasks.batches import gather_or_cancel
@@ -19,15 +17,13 @@ from tasks.citations import Source, number_of
 from tasks.retrying import BRIEF
 from tasks.step import step
 
-_MARKER = regex(r"\s{0,9}\[\d+(?:, \d+)*\]")
-_MARKER_NUMBER = regex(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
+_MARKER = re.compile(r"\s{0,9}\[\d+(?:, \d+)*\]")
+_MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 
 @dataclass(frozen=True)
 class PartAnswer:
-    """A sub-question as it was asked in the end, its answer, and the sources that the answer
-    cites.
-    """
+    """A sub-question with its links filled in, its answer, and the sources that this cites."""
 
     question: str
     answered: Answered
@@ -35,27 +31,21 @@ class PartAnswer:
 
     @classmethod
     def of(cls, question: str, answered: Answered, sources: Sequence[Source]) -> "PartAnswer":
-        """With those of the sources that the answer cites."""
+        """Keep those of the sources that the answer cites."""
         places = {
             (citation.document, citation.start, citation.end) for citation in answered.citations
         }
-        return cls(
-            question,
-            answered,
-            [source for source in sources if any(source.holds(*at) for at in places)],
-        )
+        cited = [source for source in sources if any(source.holds(*place) for place in places)]
+        return cls(question, answered, cited)
 
     @property
     def subquestion(self) -> SubQuestion:
-        """The part as the trace shows it."""
         answer = ", ".join(self.answered.values) or self.answered.text
         evidence = tuple(dict.fromkeys(citation.chunk for citation in self.answered.citations))
         return SubQuestion(question=self.question, answer=answer, evidence=evidence)
 
     def note(self, sources: Sequence[Source]) -> Note:
-        """The part's answer as a note for answering the whole question, its markers renumbered to
-        these sources.
-        """
+        """Return the answer as a note, with the numbers of these sources in its markers."""
         numbers = {
             citation.marker.strip("[]"): number_of(
                 sources, citation.document, citation.start, citation.end
@@ -68,7 +58,7 @@ class PartAnswer:
         return Note(f"Answer to: {self.question}", text)
 
 
-# Retrieve for one sub-question and answer it.
+# Searches for evidence for a sub-question, and answers it.
 AnswerPart = Callable[[str], Awaitable[PartAnswer]]
 
 
@@ -81,10 +71,10 @@ async def decompose(
     *,
     wanted: bool = False,
 ) -> list[str]:
-    """Split a question into sub-questions; `{n}` is the answer of the n-th, and a simple question
-    comes back alone.
+    """Split a question into sub-questions, in which `{n}` is the answer of the n-th.
 
-    `wanted`: the user asked for the parts, whatever the models can do.
+    A simple question comes back alone. `wanted`: the user asked for the parts, so that no profile
+    spares the call.
     """
     instead = "the question is answered whole"
     return await helped(
@@ -93,10 +83,9 @@ async def decompose(
 
 
 async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[PartAnswer]:
-    """An answer for each part, in their order. A part waits for those whose answers it needs.
+    """Answer the parts; each waits for the answers that it needs.
 
-    Where one of these found nothing the part is asked with the question that was not answered in
-    its place.
+    If one of these is missing, its question is filled in instead.
     """
     answers: list[asyncio.Future[PartAnswer]] = [
         asyncio.get_running_loop().create_future() for _ in parts
@@ -114,9 +103,7 @@ async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[Pa
 
 
 def _short(part: PartAnswer) -> str:
-    """An answer as it is filled into a later question: its bare values, else its text; unanswered,
-    its question.
-    """
+    """Return what is filled into a later question: values, text, or the unanswered question."""
     if part.answered.fallback == "abstained":
         return f"({part.question.rstrip('?？ ')})"
     return ", ".join(part.answered.values) or " ".join(_MARKER.sub("", part.answered.text).split())

@@ -1,8 +1,8 @@
-"""Dedupe: from raw mentions to entities and relations, each once (LightRAG `Dedupe`).
+"""Dedupe: turn raw mentions into entities and relations, each once (LightRAG, `Dedupe`).
 
-A pure function of the mentions, of a model's verdicts on near names and of what people edited: no
-order, no history, so that an incremental run and a full one agree. Which names mean the same is
-decided for all of them; the records are made only for what differs from `LastResolution`.
+The graph is a pure function of the mentions, of a model's verdicts on near names, and of edits, so
+that incremental and full runs agree. All names are resolved each time; records are made only for
+what differs from `LastResolution`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,10 +24,10 @@ from tasks.step import step
 
 @dataclass(frozen=True)
 class LastResolution:
-    """The resolution of the last generation; `documents` are those whose extractions differ since.
+    """The resolution of the last generation; without `places` the whole graph is made anew.
 
-    `places` None: the whole graph is made anew. `failed` are entities whose description is to be
-    tried again, `decisions` a model's, by the hash of pair, model and prompt.
+    `documents` are those whose extractions have changed since, `failed` the entities whose
+    description is retried, `decisions` the model's, by the hash of pair, model and prompt.
     """
 
     places: Mapping[DocumentName, ResolvedTo] | None
@@ -47,8 +47,8 @@ async def dedupe(
 ) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph.
 
-    `resolver` decides on the names that `embedder` finds near, unless its model is too small for
-    that; what it decided `before` is not asked again.
+    `resolver` decides on names that `embedder` finds near, unless its model is too small for that;
+    earlier decisions are reused.
     """
     documents = {chunk.id: chunk.document for chunk in chunks}
     read = names_read(extractions, documents, {chunk.document: chunk.title for chunk in chunks})
@@ -80,7 +80,6 @@ async def dedupe(
 async def _decide(
     pairs: Sequence[Pair], resolver: Resolve
 ) -> tuple[dict[Pair, Decided], DeadLetter | None]:
-    """The decisions; none, which joins nothing, and a dead letter where the model refuses."""
     try:
         return dict(zip(pairs, await resolver.run(pairs), strict=True)), None
     except ModelRefused as error:
@@ -95,7 +94,7 @@ def _graph(
     given: Mapping[str, Given],
     before: LastResolution | None,
 ) -> ResolvedGraph:
-    """The records of all groups, or of those that may differ from before; `documents` by chunk."""
+    """Make the records of all groups, or of those that may have changed; `documents` by chunk."""
     places = _places(resolved, given)
     size = len({group for group, _ in places.values()})
     if before is None or before.places is None:
@@ -110,10 +109,10 @@ def _graph(
 
 
 def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[DocumentName, ResolvedTo]:
-    """Where each name went and all that was decided on it: what differs here is what changed."""
-    written = {group: repr(sorted(fields.items())) for group, fields in given.items()}
+    """Return the group of each name with all that was decided on it, to be compared later."""
+    edits = {group: repr(sorted(fields.items())) for group, fields in given.items()}
     return {
-        place: (group, resolved.reasons.get(place, "") + written.get(group, ""))
+        place: (group, resolved.reasons.get(place, "") + edits.get(group, ""))
         for place, group in resolved.keys.items()
     }
 
@@ -123,11 +122,10 @@ def _touched(
     earlier: Mapping[DocumentName, ResolvedTo],
     places: Mapping[DocumentName, ResolvedTo],
 ) -> tuple[set[str], set[str]]:
-    """The groups that something was taken from, and all, of then and of now, that may differ."""
+    """Return the groups that have lost something, and all, old and new, that may differ."""
     changed = set(before.documents)
     lost = {then[0] for at, then in earlier.items() if at[0] in changed or places.get(at) != then}
     new = {now[0] for at, now in places.items() if at[0] in changed or earlier.get(at) != now}
-    again = {
-        group for group, _ in places.values() if before.failed and entity_id(group) in before.failed
-    }
-    return lost, lost | new | again
+    if before.failed:
+        new |= {group for group, _ in places.values() if entity_id(group) in before.failed}
+    return lost, lost | new

@@ -1,8 +1,7 @@
-"""The edges of a flow run: from which steps a step goes on.
+"""The edges between the steps of a flow run: which steps each step follows.
 
-Steps one after another form a chain. Work that is done side by side goes on from the same steps,
-and whoever has waited for it calls `go_on_from`: the next step then goes on from the last steps of
-all of it.
+Steps that run in sequence form a chain. Steps that run concurrently all follow the same steps; the
+code that awaits them calls `go_on_from`, so that the next step follows the last step of each.
 """
 
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ _LAST: ContextVar[tuple[State[None], ...]] = ContextVar("last", default=())
 
 
 def steps_before() -> list[State[None]]:
-    """Give the final states of the steps that the next step of this flow run goes on from."""
+    """Return the final states of the steps that the next step of this flow run follows."""
     context = FlowRunContext.get()
     flow_run = context.flow_run if context is not None else None
     return [
@@ -26,15 +25,14 @@ def steps_before() -> list[State[None]]:
 
 
 def step_ended(state: State[None]) -> None:
-    """Let the next step go on from the one that ended in this state."""
+    """Make the next step follow the step that ended in this state."""
     _LAST.set((state,))
 
 
 def go_on_from(contexts: Iterable[Context], since: Context) -> None:
-    """Let the next step go on from the last steps of work that ran in these contexts.
+    """Make the next step follow the last steps that ran in these contexts.
 
-    `since` is the context in which that work began: its own last steps are behind those of the
-    work.
+    `since` is the context in which the concurrent work began: its last steps are already behind.
     """
     ends = {state.id: state for context in contexts for state in context.get(_LAST, ())}
     behind = {state.id for state in since.get(_LAST, ())}

@@ -1,6 +1,4 @@
-"""Embedding: one vector for each window of text that the embedder can read, once per (model,
-text).
-"""
+"""Embedding: one vector for each window of text, computed once per model and text."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,22 +9,22 @@ from storage.vectors import Window
 from tasks.retrying import PATIENT
 from tasks.step import step
 
+_TITLE_TOKENS = 24  # kept free in each window
+
 
 def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window, str]]:
-    """The windows of the chunks that the embedder can read, each with its text under the title, so
-    that a passage keeps its subject. Other scripts are found lexically, never embedded.
+    """Return the windows of the chunks, each with its text under the document's title.
+
+    Chunks in scripts that the embedder cannot read have none: they are found by their words alone.
     """
     windows = []
     for chunk in chunks:
         if not embedder.reads(chunk.text):
             continue
-        for start, end in embedder.windows(chunk.text, embedder.max_tokens - 24):
+        for start, end in embedder.windows(chunk.text, embedder.max_tokens - _TITLE_TOKENS):
             text = chunk.text[start:end]
-            text = (
-                text
-                if not chunk.title or text.startswith(chunk.title)
-                else f"{chunk.title}\n{text}"
-            )
+            if chunk.title and not text.startswith(chunk.title):
+                text = f"{chunk.title}\n{text}"
             window = Window(
                 id=f"{chunk.id}#{start}-{end}",
                 chunk=chunk.id,
@@ -39,8 +37,6 @@ def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window
 
 @step("embed", PATIENT, asks_model=True)
 async def embed(texts: dict[str, str], embedder: Embedder) -> dict[str, Floats]:
-    """Compute the vector of each text, by its hash; in a thread, so that calls to models go on
-    meanwhile.
-    """
+    """Return the vector of each text, by its hash; a thread computes them."""
     vectors = await asyncio.to_thread(embedder.embed, list(texts.values()))
     return dict(zip(texts, vectors, strict=True))

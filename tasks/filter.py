@@ -1,9 +1,8 @@
-"""Filter: which passages go on to the answer (ERM4's Knowledge Filter, with tiers: entailed, else
-neutral, else none).
+"""Filter: which passages go on to the answer (ERM4's Knowledge Filter).
 
-A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is
-entailed. What contradicts a passage that is kept goes on beside it, so that an answer can give and
-cite both sides. Where no model judges, every passage goes on.
+A model labels the passages. Those with entailment are kept, neutral ones only if there is no
+entailment. What contradicts a kept passage is kept too, so that an answer can cite both sides.
+Without a model every passage goes on.
 """
 
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from prompts.answer import NumberedText
 from prompts.engine.helper import helped
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
+from storage.records import by_key
 from tasks.answer import Note
 from tasks.batches import gather_or_cancel, portions
 from tasks.citations import piece_tokens
@@ -24,24 +24,21 @@ MOST_SHOWN = 12  # judged passages, in the trace
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The chunks kept, best first; those of them that are entailed, all where no model judged; the
-    counts of labels.
-    """
+    """The chunks kept, best first, which of them are entailed (all without a model), and counts."""
 
     chunks: tuple[str, ...] = ()
     entailed: tuple[str, ...] = ()
     counts: FilterCounts = field(default_factory=FilterCounts)
 
     def kept(self, passages: Sequence[Passage]) -> list[Passage]:
-        """Those of the passages that are kept."""
         return [passage for passage in passages if passage.chunk in self.chunks]
 
 
 def filter_request(question: str, passages: Sequence[Passage], all_read: bool) -> FilterRequest:
-    """The passages as the filter judges them.
+    """Number passages for the filter.
 
-    `all_read`: an answer step reads every passage whatever its label, so that below high effort no
-    model is asked.
+    `all_read`: the answer's model reads every passage anyway, so only high effort asks the filter's
+    model.
     """
     texts = [
         NumberedText(number, passage.title, passage.text)
@@ -54,11 +51,10 @@ def filter_request(question: str, passages: Sequence[Passage], all_read: bool) -
 async def filter_passages(
     request: FilterRequest, passages: Sequence[Passage], judge: Filter
 ) -> FilterResult:
-    """Judge which passages help, and keep these; the request has those of `passages`, in this
-    order.
+    """Judge which passages help, and keep these; the request holds the same passages in order.
 
-    A model reads whole passages, in one call or in several side by side. A cross-encoder is trained
-    for this: no profile spares it.
+    A model reads whole passages, in one call or several side by side. A cross-encoder is trained
+    for this, so no profile spares it.
     """
     return await helped(
         judge,
@@ -74,27 +70,27 @@ async def _filtered(
     judged = judge.judges(request)
     verdicts = await _by_model(request, judge) if judged else [NOT_JUDGED] * len(passages)
     chunks = [passage.chunk for passage in passages]
-    labelled = {
-        label: tuple(
-            name for name, verdict in zip(chunks, verdicts, strict=True) if verdict.label == label
-        )
-        for label in ("entailment", "neutral", "contradiction")
-    }
-    tier = tier_of(labelled["entailment"], labelled["neutral"]) if judged else "all"
-    tiers = {"all": chunks, "entailed": labelled["entailment"], "neutral": labelled["neutral"]}
-    conflicts = disagreements(passages, verdicts)
-    kept = set(tiers.get(tier, ()))
+    labelled = by_key(
+        (verdict.label, chunk) for chunk, verdict in zip(chunks, verdicts, strict=True)
+    )
+    entailed, neutral = labelled.get("entailment", []), labelled.get("neutral", [])
+    tier: FilterTier = tier_of(entailed, neutral) if judged else "all"
+    kept = set({"all": chunks, "entailed": entailed, "neutral": neutral}.get(tier, []))
+    conflicts = _disagreements(passages, verdicts)
     kept |= {conflict.chunk for conflict in conflicts if conflict.against_chunk in kept}
     counts = FilterCounts(
-        entailment=len(labelled["entailment"]),
-        neutral=len(labelled["neutral"]),
-        contradiction=len(labelled["contradiction"]),
+        entailment=len(entailed),
+        neutral=len(neutral),
+        contradiction=len(labelled.get("contradiction", [])),
         tier=tier,
-        judged=judged_passages(chunks, verdicts),
+        judged=_judged_passages(chunks, verdicts),
         conflicts=conflicts,
     )
-    entailed = labelled["entailment"] if judged else tuple(chunks)
-    return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), entailed, counts)
+    return FilterResult(
+        tuple(chunk for chunk in chunks if chunk in kept),
+        tuple(entailed if judged else chunks),
+        counts,
+    )
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:
@@ -108,18 +104,14 @@ async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict
 
 
 def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:
-    """What is kept of passages that a model judged: the entailed, else the neutral, else
-    nothing.
-    """
+    """Return which passages are kept: the entailed, or else the neutral, or else none."""
     return "entailed" if entailed else "neutral" if neutral else "none"
 
 
-def judged_passages(
+def _judged_passages(
     chunks: Sequence[str], verdicts: Sequence[FilterVerdict]
 ) -> tuple[JudgedPassage, ...]:
-    """The first passages with their labels, and why; what contradicts is among them wherever it
-    stands.
-    """
+    """Return labels and explanations of MOST_SHOWN passages, contradictions before others."""
     places = sorted(
         range(len(chunks)), key=lambda place: (verdicts[place].label != "contradiction", place)
     )
@@ -133,10 +125,10 @@ def judged_passages(
     )
 
 
-def disagreements(
+def _disagreements(
     passages: Sequence[Passage], verdicts: Sequence[FilterVerdict]
 ) -> tuple[Disagreement, ...]:
-    """The contradictions that a model found, each with the passage that it denies."""
+    """Return the contradictions, each with the passage that it denies."""
     return tuple(
         Disagreement(
             chunk=passage.chunk,
@@ -151,7 +143,7 @@ def disagreements(
 
 
 def disagreement_notes(filtered: FilterResult) -> list[Note]:
-    """What the filter's model found to contradict other passages."""
+    """Return a note on the passages that contradict others, if there are any."""
     lines = [
         f"{conflict.document} against {conflict.against_document}: {conflict.explanation}"
         for conflict in filtered.counts.conflicts

@@ -1,10 +1,10 @@
-"""Graph views: a generation's entities and relations as graphs to work on, and as GraphML.
+"""Graph views: the entities and relations of a generation as NetworkX graphs, and as GraphML.
 
-Two views for NetworkX: directed and typed, an edge for each relation; and undirected and weighted,
-an edge for each pair of entities, which is what communities are detected on (GraphRAG, section
-2.3).
+The directed view has an edge for each relation; the undirected one, an edge for each pair of
+entities, with a weight. Communities are detected on the second (GraphRAG, section 2.3).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,21 +14,19 @@ from pathlib import Path
 
 import networkx as nx
 
-from prompts.text.regex import regex
 from storage.graph_records import Community, Entity, Relation
 
 # What XML 1.0 cannot hold, not even escaped.
-_NOT_XML = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_END = regex("\r\n?")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_END = re.compile("\r\n?")
 
 
 def directed(
     entities: Sequence[Entity], relations: Sequence[Relation], communities: Sequence[Community] = ()
 ) -> nx.MultiDiGraph:
-    """Nodes are entity ids, edges relations with their id as key; what the records hold is in
-    attributes.
+    """Return a graph of entities and relations by their ids; their fields are attributes.
 
-    An entity's community at level N is its attribute `community_N`. Nodes and edges come by id.
+    The attribute `community_N` is an entity's community at level N. Nodes and edges are sorted.
     """
     graph = nx.MultiDiGraph()
     _add_nodes(graph, entities, communities)
@@ -49,17 +47,16 @@ def directed(
 def undirected(
     entities: Sequence[Entity], relations: Sequence[Relation], communities: Sequence[Community] = ()
 ) -> nx.Graph:
-    """One edge for each pair of related entities: parallel and opposite relations add up.
+    """Return a graph with one edge for each pair of related entities, whose relations add up.
 
-    `weight` is normalised once more, so that the heaviest edge has 1; `count` counts statements,
-    `predicates` lists what the relations say. Nodes are as in `directed`.
+    The heaviest edge has the `weight` 1; `count` counts statements, `predicates` lists what the
+    relations say. Nodes are as in `directed`.
     """
     between: dict[tuple[str, str], list[Relation]] = defaultdict(list)
     for relation in sorted(relations, key=lambda relation: relation.id):
-        between[
-            min(relation.source, relation.target), max(relation.source, relation.target)
-        ].append(relation)
-    # fsum is exact, so that the order of the relations cannot change the last digit.
+        first, second = sorted((relation.source, relation.target))
+        between[first, second].append(relation)
+    # fsum is exact, so the order of the relations cannot change the last digit.
     weights = {pair: fsum(relation.weight for relation in group) for pair, group in between.items()}
     heaviest = max(weights.values(), default=1.0) or 1.0
     graph = nx.Graph()
@@ -90,10 +87,9 @@ def _add_nodes(
 
 
 def write_graphml(graph: nx.Graph, path: Path) -> None:
-    """The graph as GraphML 1.0; lists are joined by semicolons.
+    """Write GraphML 1.0; lists are joined by semicolons.
 
-    A character that XML cannot hold stands as U+FFFD, so that the file is valid whatever the
-    documents hold. Equal graphs give equal bytes.
+    U+FFFD replaces characters that XML cannot hold. Equal graphs give equal bytes.
     """
     written = graph.copy()
     for attributes in (
@@ -103,5 +99,5 @@ def write_graphml(graph: nx.Graph, path: Path) -> None:
             if isinstance(value, str | tuple):
                 text = value if isinstance(value, str) else "; ".join(map(str, value))
                 attributes[name] = _NOT_XML.sub("\ufffd", _LINE_END.sub("\n", text))
-    # Not `write_graphml`: it writes in another way where lxml happens to be installed.
+    # Not `write_graphml`, whose output depends on whether lxml is installed.
     nx.write_graphml_xml(written, path, encoding="utf-8", prettyprint=True)

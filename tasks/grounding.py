@@ -1,74 +1,77 @@
-"""Grounding: which sentences of an answer the evidence supports. A flag that the reader sees, never
-a gate.
+"""Grounding: flag the sentences of an answer that the evidence supports. A flag withholds nothing.
 
-Whether a citation's quote stands in its document is checked in `tasks/citations.py: citation_of`.
+A sentence is compared with the whole passages that it cites, or with all passages that the model
+read where it cites none. Its score is the share of its words and figures that stand there; rare
+words weigh more. These rules go before the score:
 
-A sentence is compared with the whole passages that it cites, or with all that the model was shown
-where it cites none: the share of its words and figures that stand there, rare words weighing more.
-A figure or a name that stands nowhere speaks against it whatever else is found; a figure that two
-others give by arithmetic counts as found. Words alone never support what `can_state` does not find
-in the source: the same negations, and names in the same order. A bare name or figure is only
-supported where a sentence that holds it has the question's words. Where words decide nothing
-(headings, code, talk about the answer itself, an answer in another language than its evidence), and
-where a sentence cites nothing although its words stand there, the flag is None.
+- A figure or a name that stands nowhere counts against the sentence. A figure that two others give
+  by arithmetic counts as found.
+- Shared words alone support nothing: the source must also be able to state the sentence
+  (`can_state`: the same negations, names in the same order).
+- A bare name or figure is supported only by a sentence that also has the question's words.
+
+The flag is None where words decide nothing: headings, code, talk about the answer itself, another
+language than the evidence's, or a sentence that cites nothing although its words stand there.
+`tasks/citations.py: citation_of` checks that quotes stand in their documents.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import permutations
+from itertools import permutations, zip_longest
 from typing import Literal, NamedTuple, Protocol
 
 from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
 from prompts.text.names_zh import tagged
 from prompts.text.negation import is_negated
 from prompts.text.question import Expected, parse_question
-from prompts.text.regex import regex
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, is_han, word_terms
 from storage.answer_records import Fallback, Grounding
 from tasks.statements import can_state
 
-_SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
-_FEW = 5  # words that are no sentence where no mark ends them
-_NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
-# people who judge an answer call a sentence unsupported that cites nothing, whatever it says
-_UNCITED = 0.1
-_FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
-_AGAINST = 0.2  # what is left of a score where a name or a figure stands nowhere
-_FIGURE_BITS = 4.0
-# bits of words not found under which a sentence says too little to be called unsupported
-_TELLING = 9.0
-_OPERANDS = 12  # two of more figures than these give any figure by chance
-_NOUNS = frozenset("nmtqxejsua")  # the segmenter's tags of names, figures and what joins them
-_VOWELS = frozenset("aeiouy")  # a short word without one is a unit
-_VERDICTS = frozenset("yes no 是 否 是的 不是 对 不".split())  # they state what was asked
+_SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # The flag is True from the one score, False below the other
+_NEARLY_ALL = 0.9  # The share of an uncited sentence that must stand in one passage
+_UNCITED = 0.1  # What remains of the score: people call uncited sentences unsupported
+_FURTHER_SOURCE = 0.1  # What each further cited passage adds, as people trust such sentences more
+_AGAINST = 0.2  # What remains of the score where a name or a figure stands nowhere
+_FIGURE_BITS = 4.0  # The weight of a figure
+_TELLING = 9.0  # Bits of missing words below which a sentence says too little to be unsupported
+_MOST_OPERANDS = 12  # With more figures some two of them give any result
+_FEW_WORDS = 5  # At most as many, without a final mark, are no sentence
+_NOUN_TAGS = frozenset("nmtqxejsua")  # The segmenter's tags of names, figures and what joins them
+_VOWELS = frozenset("aeiouy")  # A short word without a vowel is a unit
+_VERDICTS = frozenset("yes no 是 否 是的 不是 对 不".split())
+
+# A script, or the one language that is told from others of its script.
+_Language = Script | Literal["english"]
 
 
 class Scorer(Protocol):
-    """How far the evidence supports a claim, from 0 to 1."""
+    """Scores how far the evidence supports a claim, from 0 to 1."""
 
     def __call__(self, claim: str, evidence: Sequence[str]) -> float: ...
 
 
 # --- sentences ------------------------------------------------------------------------------------
 
-_FILLER = "\ue000"  # in the place of markers and inline code: no letter, no space, no stop
+_FILLER = "\ue000"  # Replaces markers and inline code; neither letter, space nor stop
 _MARKS = r"\[\d+(?:\s*[,，]\s*\d+)*\]"
-_MARKER = regex(_MARKS)
-_CODE = regex(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
-_AFTER_STOP = regex(
+_MARKER = re.compile(_MARKS)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
+_AFTER_STOP = re.compile(
     rf"([.!?。！？；…]{{1,20}}[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])"
 )
-_LEAD = regex(rf"[:：][\s*_{_FILLER}]*$")
-_RULE = regex(r"[\s|:\-=*_]+")
-_LINK = regex(r"\]\([^)\s]{0,2000}\)")
+_LEAD = re.compile(rf"[:：][\s*_{_FILLER}]*$")
+_RULE = re.compile(r"[\s|:\-=*_]+")
+_LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
 
 
 class Sentence(NamedTuple):
-    """`text[start:end]`, and its claim in words: no code, no markers; empty where nothing can be
-    checked.
+    """A sentence `text[start:end]` of an answer.
+
+    `claim` is its words without code and markers, empty where there is nothing to check.
     """
 
     start: int
@@ -79,30 +82,25 @@ class Sentence(NamedTuple):
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """The sentences of an answer in markdown, in order and apart; markers behind a stop belong to
-    what it ends.
-    """
+    """Split an answer in Markdown into sentences; markers behind a stop belong to its sentence."""
     plain = _CODE.sub(lambda code: _FILLER * len(code.group()), text)
     masked = _AFTER_STOP.sub(lambda match: _FILLER * len(match[2]) + match[1], plain)
     masked = _MARKER.sub(lambda marker: _FILLER * len(marker.group()), masked)
     result: list[Sentence] = []
     split = units(masked)
-    for unit, following in zip(split, [*split[1:], None], strict=False):
+    for unit, following in zip_longest(split, split[1:]):
         if unit.kind == "code" and result and result[-1].kind == "code":
             result[-1] = result[-1]._replace(end=unit.end)
             continue
         kind: UnitKind | Literal["lead", "header"] = unit.kind
         written = masked[unit.start : unit.end]
-        if (
-            unit.kind == "row"
-            and following
-            and _RULE.fullmatch(masked, following.start, following.end)
-        ):
+        if kind == "row" and following and _RULE.fullmatch(masked, following.start, following.end):
             kind = "header"
-        elif unit.kind in ("plain", "item") and _LEAD.search(written):
+        elif kind in ("plain", "item") and _LEAD.search(written):
             kind = "lead"
-        checkable = kind in ("plain", "item", "row") and WORD.search(written)
-        claim = " ".join(_LINK.sub("]", written).replace(_FILLER, " ").split()) if checkable else ""
+        claim = ""
+        if kind in ("plain", "item", "row") and WORD.search(written):
+            claim = " ".join(_LINK.sub("]", written).replace(_FILLER, " ").split())
         markers = () if kind == "code" else _markers_in(plain[unit.start : unit.end])
         result.append(Sentence(unit.start, unit.end, kind, markers, claim))
     return result
@@ -115,40 +113,43 @@ def _markers_in(text: str) -> tuple[str, ...]:
 
 # --- what a text holds ----------------------------------------------------------------------------
 
-_NAME = regex(rf"(?<![^\W_{CJK}])[A-Z](?:[’'-]|[^\W_{CJK}])+")
-_SHOWN_A_NAME = regex(
-    rf"\W{{1,2}}[A-Z]|\s?[{CJK}]"
-)  # at the start too: a capital, or Chinese, follows
-_OPENS = regex(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
+_NAME = re.compile(rf"(?<![^\W_{CJK}])[A-Z](?:[’'-]|[^\W_{CJK}])+")
+# What follows a name that opens a sentence: another capital, or Chinese.
+_SHOWN_A_NAME = re.compile(rf"\W{{1,2}}[A-Z]|\s?[{CJK}]")
+_OPENS = re.compile(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
 
 
 class _Reading(NamedTuple):
+    """The terms and figures of one or more texts, and their languages."""
+
     terms: frozenset[str]
     values: frozenset[float]
-    languages: frozenset[Script | Literal["english"]]
+    languages: frozenset[_Language]
 
 
-@lru_cache(maxsize=4_096)  # a question reads some sixty passages
+@lru_cache(maxsize=4_096)
 def _read(text: str) -> _Reading:
-    words = WORD.findall(fold(text))
-    distinct = set(words)
+    words = set(WORD.findall(fold(text)))
     values = {amount for figure in figures_in(text) for amount, _ in figure.amounts}
-    values.update(float(NUMBER_WORDS[word]) for word in NUMBER_WORDS.keys() & distinct)
-    language: Script | Literal["english"] = script_of(text)
-    if language == "latin":
-        short = [
-            word
-            for word in text.split()
-            if len(word) < 4 and word.islower() and not _VOWELS.isdisjoint(word)
-        ]
-        language = (
-            "english" if sum(word in STOPWORDS for word in short) * 2 >= len(short) else "latin"
-        )
+    values.update(float(NUMBER_WORDS[word]) for word in NUMBER_WORDS.keys() & words)
     return _Reading(
-        frozenset(term for word in distinct for term in word_terms(word)),
+        frozenset(term for word in words for term in word_terms(word)),
         frozenset(values),
-        frozenset({language}),
+        frozenset({_language_of(text)}),
     )
+
+
+def _language_of(text: str) -> _Language:
+    """Return the script of a text, or English where half of its short words are English."""
+    script = script_of(text)
+    if script != "latin":
+        return script
+    short = [
+        word
+        for word in text.split()
+        if len(word) < 4 and word.islower() and not _VOWELS.isdisjoint(word)
+    ]
+    return "english" if sum(word in STOPWORDS for word in short) * 2 >= len(short) else "latin"
 
 
 @lru_cache(maxsize=256)
@@ -157,16 +158,12 @@ def _read_all(texts: tuple[str, ...]) -> _Reading:
     return _Reading(
         frozenset[str]().union(*(reading.terms for reading in readings)),
         frozenset[float]().union(*(reading.values for reading in readings)),
-        frozenset[Script | Literal["english"]]().union(
-            *(reading.languages for reading in readings)
-        ),
+        frozenset[_Language]().union(*(reading.languages for reading in readings)),
     )
 
 
 def _nearest_numbers(text: str, wanted: frozenset[str]) -> list[float]:
-    """What can be computed with in the sentence that shares most with the wanted terms (of a date
-    the year).
-    """
+    """Return the numbers of the sentence with a number that shares most wanted terms."""
     said = [text[start:end] for start, end in sentences(text)]
     with_numbers = [sentence for sentence in said if numbers_in(sentence)]
     return numbers_in(
@@ -176,9 +173,7 @@ def _nearest_numbers(text: str, wanted: frozenset[str]) -> list[float]:
 
 @lru_cache(maxsize=1024)
 def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
-    """The content words of a claim and their bits: each as its terms, a Chinese run as its
-    bigrams.
-    """
+    """Return the content words of a claim: the terms of each, and its weight in bits."""
     words: dict[tuple[str, ...], float] = {}
     for word in WORD.findall(fold(without_figures(claim))):
         if word in _VERDICTS:
@@ -194,29 +189,27 @@ def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
 
 
 def _coverage(claim: str, evidence: _Reading) -> tuple[float, float]:
-    """The share of a claim's words and figures that stand in the evidence, and the bits of the
-    words that do not.
-    """
+    """Return the share of a claim that stands in the evidence, and the bits of missing words."""
     total = covered = missing = 0.0
     for terms, bits in _words(claim):
-        stands = not evidence.terms.isdisjoint(terms)
-        total, covered, missing = (
-            total + 1 + bits,
-            covered + (1 + bits) * stands,
-            missing + bits * (not stands),
-        )
+        total = total + 1 + bits
+        if evidence.terms.isdisjoint(terms):
+            missing += bits
+        else:
+            covered += 1 + bits
     for figure in figures_in(claim):
-        total, covered = (
-            total + _FIGURE_BITS,
-            covered + _FIGURE_BITS * figure.stands_in(evidence.values),
-        )
+        total += _FIGURE_BITS
+        covered += _FIGURE_BITS * figure.stands_in(evidence.values)
     return covered / total if total else 0.0, missing
 
 
+def _stands_in(claim: str, text: str) -> bool:
+    """Whether nearly all of a claim stands in one text."""
+    return _coverage(claim, _read(text))[0] >= _NEARLY_ALL
+
+
 def word_coverage(claim: str, evidence: Sequence[str]) -> float:
-    """The default scorer: the share of the claim's content words and figures that stand in the
-    evidence.
-    """
+    """Score a claim by the share of its content words and figures that stand in the evidence."""
     return _coverage(claim, _read_all(tuple(evidence)))[0]
 
 
@@ -224,50 +217,38 @@ def word_coverage(claim: str, evidence: Sequence[str]) -> float:
 
 
 class _Answer(NamedTuple):
-    """What the sentences of one answer are judged against."""
+    """What the sentences of one answer are judged against; `listed` counts its items and rows."""
 
     claims: str
     question: str
     offered: tuple[str, ...]
     listed: int
 
-    def foreign(self, evidence: _Reading) -> bool:
-        """Whether the answer is in another language than the evidence of a claim: then words need
-        not agree.
-        """
+    def is_foreign(self, evidence: _Reading) -> bool:
+        """Whether the answer is in another language than the evidence."""
         own, shown = _read(self.claims).languages, evidence.languages
         return "none" not in own | shown and not own & shown
 
     @property
     def known(self) -> _Reading:
-        """All that was offered or asked. A question reads some sixty passages: ask for it where the
-        evidence lacks something.
-        """
+        """All that was offered or asked, some sixty passages: read only where it is needed."""
         return _read_all((*self.offered, self.question))
 
-    def strange_name(self, claim: str, evidence: _Reading) -> bool:
+    def has_strange_name(self, claim: str, evidence: _Reading) -> bool:
         """Whether a capitalised name stands neither in what was offered nor in the question."""
-        for match in _NAME.finditer(claim):
-            name, terms = match.group(), word_terms(fold(match.group()))
-            opens = _OPENS.search(claim, 0, match.start()) and not _SHOWN_A_NAME.match(
-                claim, match.end()
-            )
-            if (
-                opens
-                or fold(name) in STOPWORDS
-                or usually_lower(name)
-                or not evidence.terms.isdisjoint(terms)
-            ):
-                continue
-            known, stem = self.known.terms, terms[0][: max(4, len(terms[0]) - 3)]
-            if known.isdisjoint(terms) and not any(term.startswith(stem) for term in known):
-                return True
-        return False
+        return any(
+            not self._knows_name(fold(match.group()))
+            for match in _NAME.finditer(claim)
+            if not _is_common(match) and evidence.terms.isdisjoint(word_terms(fold(match.group())))
+        )
 
-    def strange_figure(self, claim: str, evidence: Sequence[str]) -> bool:
-        """Whether a figure neither stands in what was offered or asked nor follows from figures
-        that do.
-        """
+    def _knows_name(self, name: str) -> bool:
+        known, terms = self.known.terms, word_terms(name)
+        stem = terms[0][: max(4, len(terms[0]) - 3)]
+        return not known.isdisjoint(terms) or any(term.startswith(stem) for term in known)
+
+    def has_strange_figure(self, claim: str, evidence: Sequence[str]) -> bool:
+        """Whether a figure neither stands in what was offered or asked nor follows from it."""
         shown = _read_all(tuple(evidence)).values
         unshown = [figure for figure in figures_in(claim) if not figure.stands_in(shown)]
         if not unshown:
@@ -276,105 +257,106 @@ class _Answer(NamedTuple):
         strange = [figure for figure in unshown if not figure.stands_in(values)]
         if not strange:
             return False
-        # Operands: figures of the question, those of the claim that stand there, and those of the
-        # sentence of each passage that is nearest to the claim.
         wanted = _read(f"{claim} {self.question}").terms
-        found = [number for text in evidence for number in _nearest_numbers(text, wanted)]
-        named = [
+        operands = [
             *numbers_in(self.question),
             *(number for number in numbers_in(claim) if number in values),
+            *(number for text in evidence for number in _nearest_numbers(text, wanted)),
         ]
-        pool = list(dict.fromkeys([*named, *found]))[:_OPERANDS]
-        results = [*map(float, range(self.listed + 1)), sum(pool)]
-        for a, b in permutations(pool, 2):
-            results += (
-                a + b,
-                a - b,
-                a * b,
-                *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()),
-            )
+        pool = list(dict.fromkeys(operands))[:_MOST_OPERANDS]
+        results = [*map(float, range(self.listed + 1)), *_results_of(pool)]
         return not all(figure.stands_in(results) for figure in strange)
 
-    def answers_question(self, claim: str, evidence: Sequence[str]) -> bool:
-        """Whether a sentence that holds a bare name or figure has the words of the question, too:
-        that the name stands in a passage does not tell that it is the answer. A name of the
-        question is none.
+    def is_answered_by(self, claim: str, evidence: Sequence[str]) -> bool:
+        """Whether a sentence that holds a bare name or figure also has the question's words.
+
+        A name in a passage need not be the answer, and a name of the question is none.
         """
         if _is_of_another_kind(claim, parse_question(self.question).expects):
             return False
-        if not (_words(self.question) or figures_in(self.question)):
-            return any(_coverage(claim, _read(text))[0] >= _NEARLY_ALL for text in evidence)
-        if _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL:
+        if not _says_something(self.question):
+            return any(_stands_in(claim, text) for text in evidence)
+        if _stands_in(claim, self.question):
             return False
-        said = (_read(text[start:end]) for text in evidence for start, end in sentences(text))
-        return any(
-            _coverage(claim, one)[0] >= _NEARLY_ALL and self._holds_question(one) for one in said
-        )
+        said = (text[start:end] for text in evidence for start, end in sentences(text))
+        return any(_stands_in(claim, one) and self._is_asked_in(_read(one)) for one in said)
 
-    def _holds_question(self, said: _Reading) -> bool:
-        """Whether each word and figure of the question stands in a sentence, its verb as well."""
-        words = (terms for terms, _ in _words(self.question))
-        figures = figures_in(self.question)
-        return all(not said.terms.isdisjoint(terms) for terms in words) and all(
-            figure.stands_in(said.values) for figure in figures
+    def _is_asked_in(self, said: _Reading) -> bool:
+        """Whether every word and figure of the question stands in a sentence."""
+        return all(not said.terms.isdisjoint(terms) for terms, _ in _words(self.question)) and all(
+            figure.stands_in(said.values) for figure in figures_in(self.question)
         )
 
     def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
-        """The flag and its score."""
-        evidence = _read_all(cited or self.offered)
+        """Return the flag of a claim and its score."""
+        shown = cited or self.offered
+        evidence = _read_all(shown)
         share, missing = _coverage(claim, evidence)
-        score, foreign = weighed(share, len(cited)), self.foreign(evidence)
-        strange_name = self.strange_name(claim, evidence) and not self.foreign(
-            _read_all(self.offered)
-        )
-        if strange_name or self.strange_figure(claim, cited or self.offered):
+        score, foreign = weighed(share, len(cited)), self.is_foreign(evidence)
+        if (
+            self.has_strange_name(claim, evidence) and not self.is_foreign(_read_all(self.offered))
+        ) or self.has_strange_figure(claim, shown):
             return False, score * _AGAINST
-        if not _words(claim) and not figures_in(
-            claim
-        ):  # "Yes [1]." states what was asked, "No [1]." the opposite
-            asked = (
+        if not _says_something(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
+            stated = (
                 bool(cited)
                 and not is_negated(claim)
                 and _coverage(self.question, evidence)[0] >= _SUPPORTED
+                and can_state(self.question, cited)
             )
-            return (True if asked and can_state(self.question, cited) else None), score
+            return stated or None, score
         if _is_bare(claim, cited):
-            return (True if self.answers_question(claim, cited or self.offered) else None), score
+            return self.is_answered_by(claim, shown) or None, score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
-            return (True if can_state(claim, cited) else None), score
-        near = (
-            ()
-            if cited
-            else [text for text in self.offered if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
-        )
-        if any(can_state(claim, [text]) for text in near):
+            return can_state(claim, cited) or None, score
+        if not cited and any(
+            _stands_in(claim, text) and can_state(claim, [text]) for text in self.offered
+        ):
             return True, score
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
 
 
+def _is_common(match: re.Match[str]) -> bool:
+    """Whether a capitalised word is no name: it opens a sentence, or is usually in lower case."""
+    name, claim = match.group(), match.string
+    if fold(name) in STOPWORDS or usually_lower(name):
+        return True
+    opens = _OPENS.search(claim, 0, match.start()) is not None
+    return opens and not _SHOWN_A_NAME.match(claim, match.end())
+
+
+def _results_of(pool: Sequence[float]) -> Iterator[float]:
+    """Yield the sum of all numbers, and what each two of them give by arithmetic."""
+    yield sum(pool)
+    for a, b in permutations(pool, 2):
+        yield from (a + b, a - b, a * b)
+        if b:
+            yield from (a / b, 100 * a / b, 100 * (a - b) / b)
+
+
+def _says_something(text: str) -> bool:
+    return bool(_words(text) or figures_in(text))
+
+
 def _is_of_another_kind(claim: str, expected: Expected) -> bool:
-    """Whether a bare claim is a date or a figure where a person or place is asked for, or none
-    where one is.
-    """
+    """Whether a bare claim is a figure where a name is asked for, or a name where a figure is."""
     if expected in {"person", "place"}:
         return bool(figures_in(claim)) and not _words(claim)
     return expected in {"date", "number", "money"} and not _read(claim).values
 
 
 def _is_bare(claim: str, cited: Sequence[str]) -> bool:
-    """Whether a claim is a name or a figure alone, or without a source a few words, and states
-    nothing.
-    """
+    """Whether a claim is a name or a figure alone, or a few uncited words without a final mark."""
     if is_han(claim):
-        return all(tag[0] in _NOUNS for _, tag, _ in tagged(claim))
+        return all(tag[0] in _NOUN_TAGS for _, tag, _ in tagged(claim))
     words = WORD.findall(claim)
     ends = claim.rstrip().endswith((".", "!", "?", ":"))
     named = all(word[0].isupper() or word[0].isdigit() or word in STOPWORDS for word in words)
-    return bool(words) and (named or not (cited or ends or len(words) > _FEW))
+    return bool(words) and (named or not (cited or ends or len(words) > _FEW_WORDS))
 
 
 def weighed(score: float, sources: int) -> float:
-    """A scorer's score after how many passages the sentence cites: none, one, or several."""
+    """Weigh a scorer's score by how many passages the sentence cites."""
     return min(1.0, score + _FURTHER_SOURCE * min(sources - 1, 2)) if sources else _UNCITED * score
 
 
@@ -385,8 +367,9 @@ def ground(
     question: str,
     scorer: Scorer = word_coverage,
 ) -> tuple[Grounding, ...]:
-    """A flag a sentence. `cited`: the passage behind each marker; `offered`: all passages that the
-    model was shown.
+    """Flag each sentence of an answer.
+
+    `cited` maps markers to passages, `offered` holds all passages that the model read.
     """
     return tuple(flag for flag, _ in ground_scored(text, cited, offered, question, scorer))
 
@@ -398,8 +381,9 @@ def ground_scored(
     question: str,
     scorer: Scorer = word_coverage,
 ) -> list[tuple[Grounding, float]]:
-    """The flags with the scores behind them (0: not checked). A scorer other than the default
-    decides alone.
+    """Return the flags with their scores (0: not checked).
+
+    A scorer other than the default decides alone, without the rules on words.
     """
     rows = sentences_of(text)
     claims = " ".join(row.claim for row in rows)
@@ -414,37 +398,25 @@ def ground_scored(
         elif row.claim and answer.offered:
             share = scorer(row.claim, own or answer.offered)
             enough = share >= (_SUPPORTED if own else _NEARLY_ALL)
-            supported, score = (
-                (True if enough else False if share < _UNSUPPORTED else None),
-                weighed(share, len(own)),
-            )
-        judged.append(
-            (
-                Grounding(start=row.start, end=row.end, supported=supported, markers=row.markers),
-                score,
-            )
-        )
+            supported = True if enough else False if share < _UNSUPPORTED else None
+            score = weighed(share, len(own))
+        judged.append((_flag(row, supported), score))
     return judged
 
 
 def uniform_flags(text: str, supported: bool | None) -> tuple[Grounding, ...]:
-    """The sentences of a text, those that say anything with one and the same flag."""
-    return tuple(
-        Grounding(
-            start=row.start,
-            end=row.end,
-            supported=supported if row.claim else None,
-            markers=row.markers,
-        )
-        for row in sentences_of(text)
-    )
+    """Give every sentence of a text that claims something the same flag."""
+    return tuple(_flag(row, supported if row.claim else None) for row in sentences_of(text))
+
+
+def _flag(row: Sentence, supported: bool | None) -> Grounding:
+    return Grounding(start=row.start, end=row.end, supported=supported, markers=row.markers)
 
 
 def fallback_of(grounding: Sequence[Grounding]) -> Fallback:
-    """What the flags of an answer come to: none (supported), partial or ungrounded.
+    """Return "none" (supported), "partial" or "ungrounded" for the flags of an answer.
 
-    A sentence that cites sources which cannot be told to support it leaves the answer supported in
-    part.
+    A cited sentence that could not be decided makes the answer partial.
     """
     if not any(row.supported for row in grounding):
         return "ungrounded"

@@ -1,15 +1,13 @@
-"""Memory: whether it knows enough or the documents must be searched, and what it keeps of an answer
-(ERM4).
+"""Memory (ERM4): decide whether it suffices for a question, and keep what an answer rests on.
 
-The trigger check (Retrieval Trigger): Pop(q) counts the distinct sources whose remembered title is
-close to the query; at θ or more memory is used. A remembered title counts only if it asks the same
-of the same things (`tasks.question_similarity`): questions that differ in one name, year or
-relation are close in meaning and need different evidence.
+Retrieval trigger: Pop(q) counts the distinct sources whose remembered title is close to the query;
+from θ on memory is used. A remembered title counts only if it asks the same of the same things
+(`tasks.question_similarity`): questions that differ in one name, year or relation are close in
+meaning and need different evidence.
 
-To remember (Memory Knowledge Reservoir): for each document whose passages are kept the question as
-title, the passages as content. Entries carry the chunk ids that the whole answer rests on, which
-are content hashes: what has changed in the documents is never served again, and half of an answer's
-evidence never stands for all of it.
+Memory knowledge reservoir: for each document of an answer, the question is kept as the title and
+the passages as the content. Entries carry the ids of all chunks that the answer rests on. These
+are content hashes: an entry is not served after any of its evidence has changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,15 +22,15 @@ from tasks.question_similarity import QuestionFeatures, keys, may_ask_the_same, 
 from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
-# The better supported comes first.
+# From the best support to none.
 _SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 
 
 @dataclass(frozen=True)
 class QuestionMemory:
-    """Memory as one question uses it: the reservoir, and how questions are compared in a generation
-    (τ, θ). Where memory has no part in the question it is not `open`: it offers nothing, and
-    nothing is kept.
+    """Memory as one question uses it: the reservoir, and how questions are compared (τ, θ).
+
+    A question that memory has no part in has `open` False: nothing is offered or kept.
     """
 
     reservoir: Memory
@@ -45,10 +43,9 @@ class QuestionMemory:
     open: bool
 
     def offered(self, queries: Sequence[str]) -> list[MemoryEntry]:
-        """The entries for the queries that hold in this generation.
+        """Return the entries for the queries that hold in this generation.
 
-        After a rollback later ones are still there: they were chosen among documents that this one
-        lacks.
+        After a rollback, entries of later generations rest on documents that this one lacks.
         """
         asked = [self.features.asked(query) for query in queries if self.open]
         entries = [entry for query in asked for entry in self.reservoir.found_by(keys(query))]
@@ -61,14 +58,16 @@ class QuestionMemory:
         ]
 
     def near(self, query: str, titles: Iterable[str]) -> dict[str, float]:
-        """How close (-1 to 1) a query is to each title that may ask the same: their cosine.
+        """Return the cosine (-1 to 1) of a query with each title that may ask the same.
 
-        Where the embedder cannot read one of the two, 1 for the same words, else 0.
+        Where the embedder cannot read one of the two: 1 for the same words, else 0.
         """
         asked = self.features.asked(query)
-        others = {title: self.features.asked(title) for title in titles}
-        others = {title: other for title, other in others.items() if may_ask_the_same(asked, other)}
-        close = {title: float(same_words(asked, other)) for title, other in others.items()}
+        close = {
+            title: float(same_words(asked, other))
+            for title in titles
+            if may_ask_the_same(asked, other := self.features.asked(title))
+        }
         read = [title for title in close if self.embedder.reads(title)]
         if read and self.embedder.reads(query):
             vectors = self.embedder.embed([query, *read], query=True)
@@ -77,8 +76,9 @@ class QuestionMemory:
 
 
 class Recall(Record):
-    """The decision for each query, the chunk ids that memory offers where it is used, and how well
-    the answers were supported that they come from.
+    """The decision for each query, and the chunk ids that memory offers where it is used.
+
+    `support` says how well the remembered answers were supported.
     """
 
     decisions: tuple[TriggerDecision, ...]
@@ -87,22 +87,18 @@ class Recall(Record):
 
     @property
     def used(self) -> bool:
-        """Whether memory serves the question, the first of the queries, or all its other queries:
-        nothing need be searched.
-        """
+        """Whether memory serves the first query, the question itself, or all other queries."""
         if not self.chunks:
             return False
         first, *others = (decision.use_memory for decision in self.decisions)
         return first or (bool(others) and all(others))
 
     def suffices(self, support: Fallback) -> bool:
-        """Whether an answer from memory is supported as well as the answer that memory was made
-        from.
-        """
+        """Whether an answer is supported at least as well as the remembered ones were."""
         return _SUPPORT.index(support) <= _SUPPORT.index(self.support)
 
     def passed_over(self) -> "Recall":
-        """Nothing used after all: what memory had did not do."""
+        """Return the recall of a question that memory did not answer after all."""
         decisions = tuple(
             decision.model_copy(update={"use_memory": False}) for decision in self.decisions
         )
@@ -111,7 +107,7 @@ class Recall(Record):
 
 @step("trigger-check")
 async def check_trigger(queries: Sequence[str], memory: QuestionMemory) -> Recall:
-    """Look whether what earlier questions have brought answers each query."""
+    """Decide for each query whether memory answers it."""
     entries = memory.offered(queries)
     titles = dict.fromkeys(entry.title for entry in entries)
     decisions, close = [], dict[tuple[str, str], MemoryEntry]()
@@ -146,9 +142,7 @@ async def check_trigger(queries: Sequence[str], memory: QuestionMemory) -> Recal
 
 @dataclass(frozen=True)
 class Lesson:
-    """An answered question: the passages that were read, those of them that are entailed, and its
-    parts.
-    """
+    """An answered question: the passages read, the chunks of those entailed, and its parts."""
 
     question: str
     answered: Answered
@@ -161,27 +155,27 @@ class Lesson:
 async def remember(
     lesson: Lesson, memory: QuestionMemory, passage_of: Callable[[str], Passage]
 ) -> None:
-    """Keep the knowledge that an answer rests on, one entry a document; `passage_of` gives what is
-    cited unread.
+    """Keep the passages that an answer rests on, one entry for each document.
 
-    A supported answer rests on what it cites. Where it is less, the knowledge is there and nobody
-    can say which part of it matters: all that was read is kept, to be filtered again for each
-    question. Excerpts are chosen by words: what they leave out may be what the answer rests on.
-    Nothing entailed, nothing kept.
+    A supported answer rests on what it cites; `passage_of` reads what is cited but was not read.
+    Of any other answer all passages read are kept, to be filtered again for each question, and
+    none where no passage was entailed.
     """
+    if not memory.open:
+        return
     answered = lesson.answered
-    used = [chunk for part in lesson.parts for chunk in part.evidence]
-    used += [citation.chunk for citation in answered.citations]
     read = {passage.chunk: passage for passage in lesson.read}
     chosen = list(read) if lesson.entailed else []
+    # Excerpts are chosen by words: what they leave out may be what the answer rests on.
     if answered.fallback == "none" and answered.answered_by != "excerpts":
+        used = [chunk for part in lesson.parts for chunk in part.evidence]
+        used += [citation.chunk for citation in answered.citations]
         wanted = set(used or lesson.entailed)
         chosen = list(dict.fromkeys([*(chunk for chunk in read if chunk in wanted), *used]))
-    if not chosen or not memory.open:
+    if not chosen:
         return
     passages = (read.get(chunk) or passage_of(chunk) for chunk in chosen)
     by_document = by_key((passage.document, passage) for passage in passages)
-    title = memory.features.asked(lesson.question)
     surroundings = memory.features.surroundings(lesson.question)
     entries = [
         MemoryEntry(
@@ -191,12 +185,11 @@ async def remember(
             evidence=tuple(chosen),
             documents=tuple(sorted(by_document)),
             generation=memory.generation,
-            # Nobody has judged excerpts: whatever a model answers from the same passages does as
-            # well.
+            # Nobody has judged excerpts: a model's answer from them is always good enough.
             support="ungrounded" if answered.answered_by == "excerpts" else answered.fallback,
             surroundings=surroundings,
             ranked=tuple(chosen),
         )
         for source, own in by_document.items()
     ]
-    memory.reservoir.put(entries, keys(title))
+    memory.reservoir.put(entries, keys(memory.features.asked(lesson.question)))

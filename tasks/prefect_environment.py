@@ -1,12 +1,11 @@
-"""What Prefect takes from the environment when it is imported: settled here, imported before it.
+"""Set what Prefect reads from the environment when it is imported; import this module before it.
 
-Prefect tells its makers of its use unless the environment forbids it. Nothing changes what the user
-has decided.
+Prefect sends usage statistics unless the environment forbids it. Values that the user has set win.
 """
 
 import os
 
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-# On a busy machine the server that Prefect starts itself takes longer than its 20 s.
+# On a busy machine Prefect's own server takes longer to start than the default 20 s.
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")

@@ -1,16 +1,16 @@
-"""Whether two questions may ask the same of the same things (ERM4, trigger).
+"""Similar questions: whether two questions may ask the same of the same things (ERM4, trigger).
 
-Questions that differ in one name or one year are close in meaning and need different evidence:
-cosine alone does not tell them apart. So it is looked at only where names and figures are the same.
+Questions that differ in one name or one year are close in meaning, but need different evidence. So
+cosine is compared only for questions with the same names and figures.
 """
 
+import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from prompts.text.amounts import MONTH_OF
 from prompts.text.question import parse_question
-from prompts.text.regex import regex
 from prompts.text.words import (
     HAN_STOP,
     STOPWORDS,
@@ -29,15 +29,15 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".s
 _FIGURE_OF = {word: str(number) for number, word in enumerate(_ORDINALS, 1)}
 _FIGURE_OF |= {word: f"m{number}" for word, number in MONTH_OF.items() if word != "may"}
 _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五六七八九十", 1)}
-_NUMBER = regex(r"\d+(?:[.,]\d+)*")
-# Words that are left out of a search and yet change what is asked.
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# Stop words that change what is asked.
 _TELLING = frozenset(
     "not no never without before after more most less least than from to over under own".split()
 )
-# Words that only say that a person, a number or a date is asked for: `expects` tells that.
+# Words that only ask for a person, a number or a date, which `expects` holds.
 _ASKING = frozenset("person people year date number amount name have many much".split())
-# What asks or fills in Chinese, beside the characters that say nothing anywhere.
-_ASKING_HAN = regex(
+# Words that only ask or fill in Chinese, in addition to its stop characters.
+_ASKING_HAN = re.compile(
     "哪一?[年天位个座家所]?|什么(?:时候|地方)?|何[时处年地]|多少|有多(?=[大高长重远深])|几[个座位]?|请问|[人位由于座]"
 )
 _VAGUE = frozenset({"name", "text"})
@@ -47,9 +47,9 @@ WORDS_OF_NAMELESS = 2
 
 @dataclass(frozen=True)
 class ComparedQuestion:
-    """A question taken apart: what it names in its order, its figures, and its other words.
+    """The names of a question in order, its figures, and its other words.
 
-    Chinese is written without blanks: its `words` are sorted characters, names among them.
+    For Chinese, which has no blanks, `words` are sorted characters, with those of names.
     """
 
     text: str
@@ -62,7 +62,7 @@ class ComparedQuestion:
 
 
 def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
-    """The parts of a question; `mentions` are what it names, in its order."""
+    """Take a question apart; `mentions` are the names in it, in order."""
     figures, words = list[str](), list[str]()
     for word in WORD.findall(fold(_without(text, mentions))):
         if _NUMBER.fullmatch(word) or word in _FIGURE_OF:
@@ -90,7 +90,6 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
 
 
 def _without(text: str, mentions: Sequence[NamedEntity]) -> str:
-    """The text with blanks in place of names."""
     for mention in mentions:
         blank = " " * (mention.end - mention.start)
         text = text[: mention.start] + blank + text[mention.end :]
@@ -98,9 +97,10 @@ def _without(text: str, mentions: Sequence[NamedEntity]) -> str:
 
 
 def may_ask_the_same(left: ComparedQuestion, right: ComparedQuestion) -> bool:
-    """Whether two questions have the same names in the same order, the same figures, the same of
-    the words that turn a question around ("not", "before"), and what words they share as often and
-    in the same order. The kind of thing asked for may be told by one of them only.
+    """Whether two questions agree in names, figures, words like "not", and the kind of the answer.
+
+    Names, such words, and the words that both have must come in the same order and number. The kind
+    may be known for one of them only.
     """
     return (
         left.is_han == right.is_han
@@ -122,9 +122,9 @@ def same_words(left: ComparedQuestion, right: ComparedQuestion) -> bool:
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:
-    """By what a question is looked up: one that asks the same shares a key with it.
+    """Return the keys under which a question is stored: questions that ask the same share one.
 
-    Its names are one key; a question without names, and a Chinese one, has a key for each word.
+    All names are one key; a Chinese question, or one without names, has a key for each word.
     """
     if question.names:
         return (content_id("n", *(name for names in question.names for name in names)),)
@@ -133,13 +133,13 @@ def keys(question: ComparedQuestion) -> tuple[str, ...]:
 
 
 class QuestionFeatures:
-    """Questions taken apart by the names of a generation, and what it holds about them."""
+    """Compares questions by the names of a generation, and by what it holds about them."""
 
     def __init__(self, index: SearchIndex, spellings: Spellings) -> None:
         self._index = index
         self._spellings = spellings
         self.asked = lru_cache(MOST_TEXTS)(self._asked)
-        self.surroundings = lru_cache(MOST_TEXTS)(self._digest)
+        self.surroundings = lru_cache(MOST_TEXTS)(self._surroundings)
 
     def _asked(self, text: str) -> ComparedQuestion:
         mentions = self._spellings.named(text)
@@ -147,10 +147,10 @@ class QuestionFeatures:
             text, [mention for mention in mentions if not mention.doubtful] or mentions
         )
 
-    def _digest(self, text: str) -> str:
-        """A hash of all chunks that hold the rarest name in a question, or its rarest words.
+    def _surroundings(self, text: str) -> str:
+        """Hash all chunks that hold the rarest name of a question, or its rarest words.
 
-        Where it changes, there is something new about the question, or something less.
+        The hash changes when the index has more or less about the question.
         """
         compared, lexicon = self.asked(text), self._index.lexicon
         names = [terms(text[mention.start : mention.end]) for mention in compared.mentions]

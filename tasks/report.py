@@ -1,22 +1,23 @@
-"""Community reports: one cited report a community (GraphRAG 2.5), and which of them a small change
-leaves valid.
+"""Community reports: one cited report for each community (GraphRAG 2.5), and which of them a small
+change leaves valid.
 
-A community that a level took over unchanged from the one above has that one's report; single
-entities have none. A report whose inputs did not change is taken over from the last generation.
+A single entity has no report. A report with the same inputs as one of the last generation is taken
+over.
 
-A report is written from all edges of its community where they fit: by the combined degree of their
-ends, each with the two entities that it ties, and what is claimed of these. Where they do not fit,
-sub-communities give way to their own reports, the one with the longest element summaries first,
-until the rest fits. What then still is too much is cut at the end of that order.
+A report is written from all edges of its community if they fit: in the order of the combined degree
+of their ends, each with the two entities that it ties and the claims about these. If they do not
+fit, the reports of sub-communities stand in for their elements, beginning with the community whose
+elements are longest, until the rest fits. What is still too much is cut off at the end.
 
-Where anything that a community knew has gone or changed, its report is written anew. Where
-something was only added, it stands until what was added is more than a set share of the community:
-else one new document would rewrite the reports of all the levels above it.
+If anything that a community rested on is gone or changed, its report is written again. If something
+was only added, the report stands until the additions exceed a set share of the community: otherwise
+one new document would rewrite the reports of all levels above it.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
@@ -38,12 +39,12 @@ from tasks.communities import Hierarchy, level_and_id, roots_of
 from tasks.retrying import PATIENT
 from tasks.step import step
 
-# As inputs of a report that a model should have written: no later run takes it over.
-_NOT_AS_ASKED = ""
+# The inputs of a report that a model refused to write, so that no later run takes it over.
+_REFUSED = ""
 REPORT_TOKENS = LIMITS["medium"].report
-MOST_ENTITIES = 20_000  # of whose communities the evidence is read at once
-_BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
-# Hears that so many of so many are done.
+MOST_ENTITIES = 20_000  # whose evidence is read at once
+_BETWEEN = 4  # tokens: a number, brackets, quotes and the end of the line
+# Is called with the number of finished reports and of all reports.
 Progress = Callable[[int, int], object]
 
 
@@ -52,9 +53,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class ReportEvidence:
-    """What reports are written from; `reports` are those that stand, and stand in for
-    sub-communities.
-    """
+    """What reports are written from; `reports` are those that are still valid."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -65,11 +64,10 @@ class ReportEvidence:
 
 
 class ReportContext(Record):
-    """What one report is written from, and the hash of it.
+    """What one report is written from, and its hash.
 
-    `members`: (name, description) of entities, and (title, summary) of the reports that stand in
-    for sub-communities. `places`: for each statement that is given those that say it, the telling
-    one first.
+    `members` are (name, description) of entities, and (title, summary) of the reports that stand in
+    for sub-communities. `places` are those of each statement in `given`, the best one first.
     """
 
     members: tuple[tuple[str, str], ...]
@@ -80,7 +78,7 @@ class ReportContext(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A relation's statement and the entities at its ends, or a claim and whom it is about."""
+    """The statement of a relation and its ends, or a claim and the entities that it is about."""
 
     text: str
     ends: tuple[str, ...]
@@ -94,7 +92,7 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """Entities and edges in the order in which they are given, and reports in place of others."""
+    """Entities and edges in order, and the reports that stand in for others."""
 
     members: Sequence[str]
     edges: Sequence[_Edge]
@@ -102,9 +100,7 @@ class _Elements:
 
 
 class ReportContextBuilder:
-    """The evidence of a generation, indexed for what lies inside a community, and the reports
-    written so far.
-    """
+    """Finds the evidence of each community; `reports` are those written so far, by community."""
 
     def __init__(
         self, evidence: ReportEvidence, communities: Sequence[Community], limit: int
@@ -120,21 +116,20 @@ class ReportContextBuilder:
         self._below = by_key((community.parent or "", community) for community in communities)
 
     def context(self, community: Community, model: str) -> ReportContext:
-        """All element summaries as the context of what `model` writes, shortened where they do not
-        fit. The reports of the sub-communities must be there already.
+        """Return the context for a report that `model` writes, shortened to the limit.
+
+        The reports of the sub-communities must be there already.
         """
         elements = everything = self._elements(community.members)
-        # No text has more tokens than bytes, and counting takes longer than all else here.
+        # No text has more tokens than bytes, and counting tokens takes longest.
         if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
             parts = self._longest_first(community)
-            # Each that is replaced makes it smaller: the fewest that let the rest fit.
-            fewest = bisect_left(
-                range(len(parts)),
-                True,
-                key=lambda count: (
-                    self._size(self._without(everything, parts[:count])) <= self.limit
-                ),
-            )
+
+            def fits(count: int) -> bool:
+                return self._size(self._without(everything, parts[:count])) <= self.limit
+
+            # Each replaced part makes it smaller: these are the fewest that let the rest fit.
+            fewest = bisect_left(range(len(parts)), True, key=fits)
             elements = self._without(everything, parts[:fewest])
             if self._size(elements) > self.limit:
                 elements = self._cut(elements)
@@ -160,9 +155,9 @@ class ReportContextBuilder:
     def _with_claims(
         self, edges: Mapping[tuple[str, str, int], _Edge], members: Sequence[str]
     ) -> list[_Edge]:
-        """Before each edge the claims about its ends; at last those about members without an edge.
+        """Put the claims about its ends before each edge, and the other claims last.
 
-        What an edge says already is not said again.
+        Claims that repeat an edge are left out.
         """
         known, inside = set(edges), set(members)
         left = {
@@ -182,14 +177,13 @@ class ReportContextBuilder:
         return ordered
 
     def _claim(self, claim: Claim, inside: Collection[str]) -> _Edge:
-        # The source's own words tell how sure they are; a description may not.
+        # The source's own words say how certain they are; a description may not.
         doubted = claim.status != "true" and claim.description != self._quoted(claim)
         text = claim.description + (f" ({claim.status})" if doubted else "")
         ends = tuple(end for end in (claim.subject, claim.object or "") if end in inside)
         return _Edge(text, ends, 0, (self._span(claim),))
 
     def _by_rank(self, ids: Iterable[str]) -> list[str]:
-        """Most connected first."""
         entities = [self._entities[name] for name in ids]
         return [
             e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))
@@ -197,15 +191,14 @@ class ReportContextBuilder:
 
     def _edge(self, relation: Relation) -> _Edge:
         places = self._places.get(relation.id, [])
-        # Of several statements that one is cited whose words are given; a description in a model's
-        # words rests on all.
-        if len(places) > 1 and relation.description:
-            places = [place for place in places if relation.description in self._quoted(place)][
-                :1
-            ] or places
-        elif not relation.description:
+        text = relation.description
+        if text:
+            # A quoted description rests on its own place, one in a model's words on all places.
+            quoted = (place for place in places if text in self._quoted(place))
+            places = list(islice(quoted, 1)) or places
+        else:
             places = places[:1]
-        text = relation.description or self._quoted(places[0])
+            text = self._quoted(places[0])
         spans = tuple(map(self._span, places))
         return _Edge(text, (relation.source, relation.target), self._degree(relation), spans)
 
@@ -224,25 +217,17 @@ class ReportContextBuilder:
     # --- sub-communities --------------------------------------------------------------------------
 
     def _longest_first(self, community: Community) -> list[Community]:
-        """The sub-communities whose report is shorter than their element summaries, by the size of
-        these.
-        """
-        below = self._below.get(community.id, [])
-        sizes = {
-            part.id: self._size(self._elements(part.members))
+        below = [part for part in self._below.get(community.id, []) if part.id in self.reports]
+        sizes = {part.id: self._size(self._elements(part.members)) for part in below}
+        shorter = [
+            part
             for part in below
-            if part.id in self.reports
-        }
-        shorter = [part for part in below if self._report_size(part) < sizes.get(part.id, 0)]
+            if self._size(_Elements([], [], [self.reports[part.id]])) < sizes[part.id]
+        ]
         return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
 
-    def _report_size(self, part: Community) -> int:
-        return (
-            self._size(_Elements([], [], [self.reports[part.id]])) if part.id in self.reports else 0
-        )
-
     def _without(self, everything: _Elements, replaced: Sequence[Community]) -> _Elements:
-        """Reports in place of some sub-communities; edges between two communities stay."""
+        """Put reports in place of sub-communities; keep the edges between two communities."""
         home = {member: part.id for part in replaced for member in part.members}
         return _Elements(
             [member for member in everything.members if member not in home],
@@ -255,7 +240,7 @@ class ReportContextBuilder:
         )
 
     def _cut(self, elements: _Elements) -> _Elements:
-        """As much of the order as fits: reports, then edge by edge with its ends."""
+        """Keep what fits: reports first, then edge by edge with its ends."""
         left = self.limit
         reports, edges, members = list[Report](), list[_Edge](), dict[str, None]()
         for report in elements.reports:
@@ -327,9 +312,7 @@ class ReportContextBuilder:
 
 
 class WrittenReports(Record):
-    """Reports in the order of their communities; a dead letter for each that a model refused to
-    write.
-    """
+    """Reports in the order of their communities, and dead letters for what a model refused."""
 
     reports: tuple[Report, ...]
     dead_letters: tuple[DeadLetter, ...]
@@ -344,18 +327,14 @@ async def report(
     limit: int = REPORT_TOKENS,
     progress: Progress = lambda _done, _total: None,
 ) -> WrittenReports:
-    """Write reports of all communities of several entities that have a statement; `known`: by input
-    hashes. Reports that the evidence holds are not written again.
+    """Write a report for each community that has several entities and a statement.
 
-    What is written from fits into `limit` tokens. Each level goes out at once, from the last one
-    up; `told` hears after each how many of how many are there. Where a model gives no usable answer
-    the statements are quoted instead, until the next run asks again.
+    `known` are reports by input hash, which are taken over. Communities whose report is in the
+    evidence are skipped. A context has at most `limit` tokens. The reports of a level are written
+    side by side, the last level first; `progress` is called after each level. If the model gives no
+    usable answer, the statements are quoted, and the next run asks again.
     """
-    builder, letters, author = (
-        ReportContextBuilder(evidence, communities, limit),
-        list[DeadLetter](),
-        writer.author,
-    )
+    builder, letters = ReportContextBuilder(evidence, communities, limit), list[DeadLetter]()
     reports = builder.reports
     reports.update({report.community: report for report in evidence.reports})
 
@@ -363,34 +342,29 @@ async def report(
         try:
             written = await writer.run(context.members, context.given)
         except ModelRefused as error:
-            letters.append(
-                DeadLetter(
-                    item=community.id, step="report", error=error.message, remedy=error.remedy
-                )
+            letter = DeadLetter(
+                item=community.id, step="report", error=error.message, remedy=error.remedy
             )
-            return _finish(
-                community, report_offline(context.members, context.given), context, _NOT_AS_ASKED
-            )
+            letters.append(letter)
+            quoted = report_offline(context.members, context.given)
+            return _finish(community, quoted, context, _REFUSED)
         return _finish(community, written, context, context.inputs)
 
+    author = writer.author
     todo = [community for community in of_several(communities) if community.id not in reports]
     for level in sorted({community.level for community in todo}, reverse=True):
         asked: list[tuple[Community, ReportContext]] = []
-        for community in todo:
-            if community.level != level:
-                continue
+        for community in (own for own in todo if own.level == level):
             context = builder.context(community, author)
-            if context.inputs in known and context.given:
+            if not context.given:
+                continue
+            if context.inputs in known:
                 update = {"community": community.id, "level": level, "stale": 0.0}
                 reports[community.id] = known[context.inputs].model_copy(update=update)
-            elif (
-                context.given
-                and (written := writer.sure(context.members, context.given)) is not None
-            ):
+            elif (written := writer.sure(context.members, context.given)) is not None:
                 reports[community.id] = _finish(community, written, context, context.inputs)
-            elif context.given:
+            else:
                 asked.append((community, context))
-        # A task for each call, not for each community: a graph has ten times as many.
         for made in await gather_or_cancel(ask(*pair) for pair in asked):
             reports[made.community] = made
         progress(sum(community.level >= level for community in todo), len(todo))
@@ -402,14 +376,15 @@ async def report(
     )
 
 
-def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list[list[Community]]:
-    """The communities, those of a level after those above it, in portions of at most so many
-    entities, each root with all below it: no report depends on what is under another root.
+def by_root(communities: Sequence[Community]) -> list[list[Community]]:
+    """Divide communities into portions of up to MOST_ENTITIES, each root with all below it.
+
+    No report depends on what is below another root. A portion is ordered by level.
     """
     root = roots_of(communities)
     below = by_key((root[community.id], community) for community in communities)
     trees = list(below.values())
-    together = portions([len(tree[0].members) for tree in trees], most)
+    together = portions([len(tree[0].members) for tree in trees], MOST_ENTITIES)
     return [
         sorted((own for place in places for own in trees[place]), key=level_and_id)
         for places in together
@@ -417,15 +392,16 @@ def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list
 
 
 def of_several(communities: Sequence[Community]) -> list[Community]:
-    """Those that get a report: of two entities or more."""
+    """Return the communities that get a report: those of two entities or more."""
     return [community for community in communities if len(community.members) > 1]
 
 
 def _finish(
     community: Community, written: ReportWritten, context: ReportContext, inputs: str
 ) -> Report:
-    """Bind each finding to all places of the statements that it cites; a number that was not given
-    is dropped, and a finding left without any with it: it rests on nothing.
+    """Bind each finding to all places of the statements that it cites.
+
+    Numbers of no statement are dropped, and so is a finding without any place.
     """
     places_of = dict(enumerate(context.places, 1))
     findings = []
@@ -459,12 +435,11 @@ def still_valid_reports(
     touched: Collection[str],
     limit: float,
 ) -> list[Report]:
-    """The reports that stand of those before the change, as reports of what their communities have
-    become.
+    """Return the reports that a change leaves valid, under the new ids of their communities.
 
-    `lost` are entities of which something has gone or changed, `touched` these and those that
-    something was added to; `limit` is the share of a community's members that may be touched before
-    its report is written anew.
+    `lost` are entities of which something is gone or changed, `touched` these and the entities to
+    which something was added. `limit` is the largest share of touched members, summed up since the
+    report was written, that leaves it valid.
     """
     members = {community.id: community.members for community in hierarchy.before}
     written = {report.community: report for report in reports if report.inputs}
@@ -477,13 +452,9 @@ def still_valid_reports(
             or not set(members[was]) <= set(community.members)
         ):
             continue
-        stale = written[was].stale + sum(member in touched for member in community.members) / len(
-            community.members
-        )
+        added = sum(member in touched for member in community.members) / len(community.members)
+        stale = written[was].stale + added
         if stale <= limit:
-            valid.append(
-                written[was].model_copy(
-                    update={"community": community.id, "level": community.level, "stale": stale}
-                )
-            )
+            update = {"community": community.id, "level": community.level, "stale": stale}
+            valid.append(written[was].model_copy(update=update))
     return valid

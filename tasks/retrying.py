@@ -1,6 +1,4 @@
-"""When a step is tried again: where a model cannot be reached, which time mends. What else fails
-has failed.
-"""
+"""Retry rules of steps: a step is retried only where a model could not be reached."""
 
 from typing import Any
 
@@ -10,11 +8,9 @@ from prefect.context import TaskRunContext
 
 from prompts.engine.errors import ModelUnavailable
 
-PATIENT = (
-    30.0,
-    120.0,
-)  # seconds after which an index run, for which nobody waits, tries a step again
-BRIEF = (5.0, 20.0)  # the same for a question, for which somebody may wait
+# Seconds to wait before each retry: in an index run, and in a question that somebody waits for.
+PATIENT = (30.0, 120.0)
+BRIEF = (5.0, 20.0)
 
 
 def model_is_away(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
@@ -23,6 +19,6 @@ def model_is_away(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bo
 
 
 def is_tried_again() -> bool:
-    """Say whether the step that runs here, if it raises ModelUnavailable, will be tried again."""
+    """Say whether Prefect retries the step that runs here if it raises ModelUnavailable."""
     context = TaskRunContext.get()
     return context is not None and context.task_run.run_count <= context.task.retries

@@ -1,9 +1,10 @@
-"""Rewrite: what is searched for in place of a question, and what the question leaves open (ERM4,
+"""Rewrite: what is searched for instead of a question, and what the question leaves open (ERM4,
 Query Rewriter+).
 
-One question that stands on its own with its search queries; the keys by which the graph is searched
-(LightRAG 3.2); a hypothetical passage (HyDE). What is ambiguous is reported: of a name that several
-things bear the index tells, of pronouns and dates the rewriting; the answer follows the evidence.
+The results are a question that stands on its own with search queries, the keys by which the graph
+is searched (LightRAG 3.2), and a hypothetical passage (HyDE). Ambiguities are reported: the index
+knows names that several things share, the rewriting pronouns and dates. The answer follows the
+evidence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,27 +23,22 @@ MAX_READINGS = 5
 
 
 def turns(history: Sequence[str | Mapping[str, object]]) -> tuple[str, ...]:
-    """The words of a conversation's earlier turns, each given as its text or as `{"role",
-    "content"}` of a chat.
+    """Return the texts of a conversation's earlier turns, oldest first.
 
-    Raises UsageError for anything else, also for other roles than user and assistant: they are no
-    turns.
+    A turn is a text, or `{"role", "content"}` of a chat. Raises UsageError for anything else, and
+    for roles other than user and assistant.
     """
     if isinstance(history, str):
         raise UsageError("The history is one text.", "Give it as a list of turns, oldest first.")
-    return tuple(map(_words, history))
+    return tuple(map(_turn_text, history))
 
 
-def _words(turn: object) -> str:
-    if isinstance(turn, str):
-        return turn
-    words = (
-        turn.get("content")
-        if isinstance(turn, Mapping) and turn.get("role") in {"user", "assistant"}
-        else None
-    )
-    if isinstance(words, str):
-        return words
+def _turn_text(turn: object) -> str:
+    text = turn
+    if isinstance(turn, Mapping):
+        text = turn.get("content") if turn.get("role") in {"user", "assistant"} else None
+    if isinstance(text, str):
+        return text
     raise UsageError(
         f"A turn of the history is {str(turn)[:80]}.",
         'Give a turn as its text, or as {"role": "user" or "assistant", "content": its text}.',
@@ -51,31 +47,27 @@ def _words(turn: object) -> str:
 
 @step("rewrite", BRIEF, asks_model=True)
 async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> Rewriting:
-    """Make the question stand on its own, which is, in one line, the first of its queries."""
+    """Make the question stand on its own; as one line it is the first of the queries."""
     rewriting = await helped(
         rewriter,
         lambda step: step.run(question, history),
         "the question is searched for as it is",
         wanted=bool(history),
     )
-    queries = list(
-        dict.fromkeys(" ".join(query.split()) for query in [rewriting.question, *rewriting.queries])
-    )
-    return rewriting.model_copy(update={"queries": queries})
+    lines = [" ".join(query.split()) for query in (rewriting.question, *rewriting.queries)]
+    return rewriting.model_copy(update={"queries": list(dict.fromkeys(lines))})
 
 
 @step("keywords", BRIEF, asks_model=True)
 async def find_keys(question: str, finder: Keywords) -> Keys:
-    """Find the keys of a question: low ones are names, high ones themes."""
+    """Find the keys of a question: names (low) and themes (high)."""
     instead = "names and words of the question are its keys"
     return await helped(finder, lambda step: step.run(question), instead)
 
 
 @step("hypothesize", BRIEF, asks_model=True)
 async def hypothesize(question: str, writer: Hypothesize) -> str:
-    """Write a hypothetical passage that answers the question; where the model gives none, the
-    question stands in.
-    """
+    """Write a hypothetical passage that answers the question, or else return the question."""
     instead = "the passages nearest to the question are read"
     return await helped(
         writer, lambda step: step.run(question), instead, otherwise=lambda: question
@@ -86,17 +78,17 @@ async def hypothesize(question: str, writer: Hypothesize) -> str:
 
 
 def shared_names(links: Sequence[Link], entities: Sequence[Entity]) -> dict[str, list[Entity]]:
-    """The names that the best links of a stretch take for several entities, and these, those that
-    are named most first; a likeness of spelling is no homonym.
+    """Return the linked names of several entities, each with these, the most mentioned first.
+
+    Links by a similar spelling do not count.
     """
     by_place = by_key(((link.start, link.end), link) for link in links)
     shared = {}
     for stretch in by_place.values():
         same = [entities[link.entity] for link in stretch if link.score == 1.0]
         if len(same) > 1:
-            shared[stretch[0].text] = sorted(same, key=lambda e: (-e.mentions, e.name, e.id))[
-                :MAX_READINGS
-            ]
+            same.sort(key=lambda entity: (-entity.mentions, entity.name, entity.id))
+            shared[stretch[0].text] = same[:MAX_READINGS]
     return shared
 
 
@@ -106,24 +98,22 @@ def ambiguities(
     chunks: Mapping[str, Sequence[Chunk]],
     weights: Mapping[str, float],
 ) -> tuple[Ambiguity, ...]:
-    """What the question leaves open; the reading that was taken is the one whose places the answer
-    rests on, else the first. A reading that nothing is known of has none.
+    """Return what the question leaves open, by the rewriting and by names that entities share.
 
-    `chunks` name an entity, by its id; `weights` say how much each chunk counted for the answer
-    (cited ones most).
+    The reading that the answer took is the entity whose chunks count most for it, or else the first
+    one. `chunks` are those of an entity, by its id; `weights` say how much each chunk counted.
     """
-    by_text: dict[str, tuple[str, ...]] = {}
+    readings = {ambiguous.text: tuple(ambiguous.readings) for ambiguous in rewritten}
     for text, entities in shared.items():
         weight = {
-            e.id: sum(weights.get(chunk.id, 0.0) for chunk in chunks.get(e.id, ()))
-            for e in entities
+            entity.id: sum(weights.get(chunk.id, 0.0) for chunk in chunks.get(entity.id, ()))
+            for entity in entities
         }
-        bearing = sorted(entities, key=lambda entity: -weight[entity.id])
-        readings = tuple(dict.fromkeys(entity.name for entity in bearing))
-        if len(readings) > 1:
-            by_text[text] = readings
-    by_rewriting = {ambiguous.text: tuple(ambiguous.readings) for ambiguous in rewritten}
+        ranked = sorted(entities, key=lambda entity: -weight[entity.id])
+        names = tuple(dict.fromkeys(entity.name for entity in ranked))
+        if len(names) > 1:
+            readings.setdefault(text, names)
     return tuple(
-        Ambiguity(text=text, readings=readings, taken=next(iter(readings), ""))
-        for text, readings in (by_rewriting | by_text | by_rewriting).items()
+        Ambiguity(text=text, readings=own, taken=next(iter(own), ""))
+        for text, own in readings.items()
     )

@@ -1,6 +1,4 @@
-"""Route: the mode that answers a question, and the structure of knowledge that it gets (StructRAG,
-section 2.2).
-"""
+"""Route: choose a mode for a question, and the structure of its knowledge (StructRAG 2.2)."""
 
 from collections.abc import Sequence
 
@@ -15,13 +13,11 @@ from tasks.retrying import BRIEF
 from tasks.step import step
 
 AS_THEY_ARE = "the passages are read as they are"
-FIRST_UNITS = 12  # of the best passages tell whether they are rows
+FIRST_UNITS = 12  # pieces of the best passages, which show whether these are rows
 
 
 def question_type(ask: ParsedQuestion) -> QuestionType:
-    """PolyG's type: what of (subject, predicate, object) is missing; nested where one question
-    holds several.
-    """
+    """Return PolyG's type: what of (subject, predicate, object) is asked for; nested: several."""
     if ask.form == "compare" or (ask.form in {"fact", "list", "yesno"} and is_nested(ask)):
         return "nested"
     if ask.form == "connect":
@@ -34,9 +30,7 @@ def question_type(ask: ParsedQuestion) -> QuestionType:
 
 
 def core_content(pool: Sequence[Evidence]) -> list[str]:
-    """Titles of the documents, or their first sentences where they have none; the first piece of
-    each speaks.
-    """
+    """Return the title of each document, or its first piece of text if it has none."""
     first: dict[str, str] = {}
     for piece in pool:
         first.setdefault(piece.document, piece.title or piece.text)
@@ -44,7 +38,7 @@ def core_content(pool: Sequence[Evidence]) -> list[str]:
 
 
 def is_tabular(first: Sequence[Evidence]) -> bool:
-    """Whether there are rows among the first pieces of the best passages."""
+    """Whether any of the first pieces of the best passages is a row."""
     return any(piece.cells for piece in first)
 
 
@@ -56,11 +50,9 @@ async def choose_structure(
     router: Route,
     forced: StructureType | None,
 ) -> RouteDecision:
-    """Choose the structure that suits the question, with confidence, margin and reason, or take the
-    caller's own.
+    """Choose the structure that suits the question, unless the caller forces one.
 
-    `core` are the titles or first sentences of the documents found, `tabular` says whether the best
-    passages are rows.
+    `core` is the core content of the documents found; `tabular`: the best passages are rows.
     """
     if forced is not None:
         return RouteDecision(
@@ -85,7 +77,7 @@ async def choose_structure(
 
 SEARCH: Mode = "struct"
 WHOLE: frozenset[Mode] = frozenset({"global", "drift"})
-# Reports speak for a collection where they rest on most of its documents, or on so many.
+# Reports speak for a collection if they rest on this share of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
 WALK = "the graph's triples answer it"
 
@@ -98,11 +90,11 @@ async def choose(
     sizes: ReportSizes,
     chooser: Choose,
 ) -> ModeDecision:
-    """Decide whether the question is about the whole collection or a part of it.
+    """Choose a mode: is the question about the whole collection, or about a part of it?
 
-    `walk` says along what a walk over the graph's triples comes to an answer; None: there is no
-    such walk. Then no model is asked, except at high effort: then it is walked unless the question
-    is about the whole.
+    `walk` describes a walk over the graph's triples that answers the question, if there is one.
+    Then a model is asked at high effort alone, and the walk is taken unless the model calls it a
+    question about the whole.
     """
     if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
@@ -118,6 +110,6 @@ async def choose(
 
 
 def whole_mode(sizes: ReportSizes) -> Mode:
-    """Reports alone where they speak for the collection, else what they lead to as well."""
+    """Read reports alone if they speak for the collection, otherwise what they lead to as well."""
     enough = sizes.reported >= min(MANY_DOCUMENTS, SPEAK_FOR * sizes.documents)
     return "global" if enough else "drift"

@@ -1,8 +1,7 @@
-"""Whether a sentence can state what a claim states: as much negated, with the same names, the same
-way round.
+"""Can a source state what a claim states: equally negated, with the same names in the same order?
 
-Words that a claim shares with a source do not show this: "Voss did not build the weir" and "The
-weir built Voss" share every word with "Voss built the weir".
+Shared words do not show this: "Voss did not build the weir" and "The weir built Voss" share every
+word with "Voss built the weir".
 """
 
 import re
@@ -19,16 +18,14 @@ from prompts.text.words import content_terms, fold, is_han
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。（）]|\b(?:and|but|while|whereas|although|though|or|und|aber|et|mais|y|pero)\b|但是?|而且?|并且"
 )
-# The segmenter's tags of words that a Chinese name begins with (nouns, places, Latin letters), and
-# goes on with.
-_NOUN, _IN_NAME = frozenset("nse"), frozenset("nsea")
+# The segmenter's tags of what a Chinese name begins with: nouns, places, Latin letters.
+_NOUN_TAGS = frozenset("nse")
+_NAME_TAGS = _NOUN_TAGS | {"a"}  # And of what it goes on with
 _BY = re.compile(r"\b(?:by|von|par|por)\b|由|被", re.IGNORECASE)
 
 
 class _Clause(NamedTuple):
-    """A clause of a source, folded, with its terms, the sentence that it stands in and the source's
-    title.
-    """
+    """A folded clause of a source, with its terms, its sentence and the source's title."""
 
     text: str
     terms: frozenset[str]
@@ -38,11 +35,11 @@ class _Clause(NamedTuple):
 
 
 def can_state(claim: str, sources: Sequence[str]) -> bool:
-    """Whether the sources (each a title, then its text on the next lines) can state each clause of
-    a claim.
+    """Whether the sources can state each clause of a claim.
 
-    Of the clauses that share most words with it one must be negated as it is, and have its names in
-    its order, those of the sentence and the title counted in.
+    A source is its title, then its text from the next line on. Of the clauses that share most
+    words with a clause of the claim, one must be negated alike and have its names in the same
+    order; names in the clause's sentence or the title count too.
     """
     known = [clause for source in sources for clause in _clauses_of(source)]
     wholes = [fold(source) for source in sources]
@@ -58,7 +55,7 @@ def _states(
 ) -> bool:
     most = max((len(terms & clause.terms) for clause in known), default=0)
     names = _names(claim)
-    if is_han(claim):  # its nouns are names where the source has them too
+    if is_han(claim):  # A Chinese noun counts as a name where the sources hold it too
         names = [name for name in names if any(name in whole for whole in wholes)]
     order, negated = _order(fold(claim), names, ""), is_negated(claim)
     return any(
@@ -66,8 +63,8 @@ def _states(
         and (
             len(names) < 2
             or _row_states(claim, names, clause.sentence)
-            or order
-            in (_order(text, names, clause.title) for text in (clause.text, clause.sentence))
+            or order == _order(clause.text, names, clause.title)
+            or order == _order(clause.sentence, names, clause.title)
         )
         for clause in known
         if len(terms & clause.terms) == most
@@ -75,10 +72,10 @@ def _states(
 
 
 def _row_states(claim: str, names: Sequence[str], row: str) -> bool:
-    """Whether a row `column: value | column: value` says what a claim does of its names.
+    """Whether a row `column: value | column: value` states a claim about its first cell.
 
-    Its first cell is what the row is about. Every other word of the claim stands in a cell beside
-    one of the other names: an owner's name does not show who designed.
+    Every other word of the claim must stand in the cells of the other names: the cell of an owner
+    does not show who designed.
     """
     subject, *cells = row.split(" | ")
     others = [name for name in names if _place(name, subject) < 0]
@@ -87,7 +84,7 @@ def _row_states(claim: str, names: Sequence[str], row: str) -> bool:
     said = [cell for cell in cells if any(_place(name, cell) >= 0 for name in others)]
     held = frozenset(content_terms(" ".join([subject, *said])))
     return all(_place(name, " ".join(said)) >= 0 for name in others) and (
-        frozenset(content_terms(claim)) <= held
+        held.issuperset(content_terms(claim))
     )
 
 
@@ -105,21 +102,22 @@ def _clauses_of(source: str) -> tuple[_Clause, ...]:
 
 
 def _names(text: str) -> list[str]:
-    """The names in a text, folded; in Chinese its nouns, those that adjoin taken as one."""
+    """Return the folded names of a text; in Chinese its runs of nouns."""
     if not is_han(text):
         return list(dict.fromkeys(fold(name.text) for name in names_of(text)))
     names: list[tuple[int, str]] = []
     for word, tag, start in tagged(text):
-        if names and names[-1][0] == start and tag[0] in _IN_NAME:
+        if names and names[-1][0] == start and tag[0] in _NAME_TAGS:
             names[-1] = (start + len(word), names[-1][1] + word)
-        elif tag[0] in _NOUN:
+        elif tag[0] in _NOUN_TAGS:
             names.append((start + len(word), word))
     return list(dict.fromkeys(fold(name) for _, name in names if len(name) > 1))
 
 
 def _order(text: str, names: Sequence[str], title: str) -> tuple[str, ...]:
-    """The names from who does it to whom it is done; empty where one stands neither in text nor
-    title.
+    """Return the names from who acts to what is acted on.
+
+    Empty where a name stands neither in the text nor in the title.
     """
     places = {name: _place(name, text) for name in names}
     if any(place < 0 and _place(name, title) < 0 for name, place in places.items()):
@@ -130,9 +128,7 @@ def _order(text: str, names: Sequence[str], title: str) -> tuple[str, ...]:
 
 
 def _place(name: str, text: str) -> int:
-    """Where a folded name stands in a folded text, in Latin script as whole words; -1 where it does
-    not.
-    """
+    """Return where a folded name stands in a folded text, as whole words; -1 where it does not."""
     if not name.isascii():
         return text.find(name)
     match = re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text)

@@ -1,4 +1,4 @@
-"""A step: a Prefect task inside a flow run, a plain call anywhere else."""
+"""The decorator `step`: a Prefect task inside a flow run, a plain call anywhere else."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -17,7 +17,7 @@ from prompts.engine.key_masking import mask_error
 from storage.errors import TrellisError
 from tasks.edges import step_ended, steps_before
 from tasks.retrying import model_is_away
-from tasks.watching import told
+from tasks.watching import announced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +29,10 @@ MODEL = "model"
 def step(
     name: str, waits: Sequence[float] = (), asks_model: bool = False
 ) -> Callable[[StepFunction[P, R]], StepFunction[P, R]]:
-    """Make a function a step, tried again after `waits` (seconds) where a model is away."""
+    """Make a function a step of this name.
+
+    Where a model cannot be reached, the step is retried after each of `waits` (seconds).
+    """
 
     def decorate(function: StepFunction[P, R]) -> StepFunction[P, R]:
         task: Any = Task(
@@ -48,7 +51,7 @@ def step(
 
         @wraps(function)
         async def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            with told(name):
+            with announced(name):
                 if FlowRunContext.get() is None or TaskRunContext.get() is not None:
                     return await function(*args, **kwargs)
                 results: list[R] = []

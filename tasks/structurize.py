@@ -1,9 +1,9 @@
-"""Structurize: what the documents found say, in the structure that the question needs (StructRAG,
+"""Structurize: bring the documents found into the structure that the question needs (StructRAG,
 section 2.3).
 
-K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where a text has
-the structure already (rows of tables, numbered steps) the call is spared; a model structures the
-rest, large documents each in calls of their own, side by side.
+The results are the elements of each document, and a description of each. No model is asked for a
+text that has the structure already (rows of tables, numbered steps). It structures the others,
+large documents in calls of their own, side by side.
 """
 
 from collections.abc import Sequence
@@ -23,24 +23,20 @@ from tasks.citations import LazySequence, Source, number_of
 from tasks.retrying import BRIEF
 from tasks.step import step
 
-SHOWN_SIGNS = 2_000  # of one document's structure in the trace
+MOST_SHOWN = 2_000  # characters of a document's structure in the trace
 AS_WRITTEN = "what is not written in that structure is read as it stands"
 EXACT = "rows and numbered steps are structured as they stand"
-NUMBER_TOKENS = 3
+NUMBER_TOKENS = 3  # of a piece in a prompt
 
 
 @dataclass(frozen=True)
 class Structured:
-    """K and B: the elements of all documents with their places, and a description of each
-    document's part.
+    """The structure of each document (`built`), even of those without elements, and descriptions.
 
-    `type` is the structure that was used in the end: chunk where the chosen one fitted no document.
-    `built` holds what each document gave: those without elements are there too. `by_model` tells a
-    model's work from that of rules.
+    `type` is chunk if the chosen structure fitted no document. `by_model`: a model made elements.
     """
 
     type: StructureType
-    elements: Sequence[Evidence]
     descriptions: Sequence[str]
     pool: Sequence[Evidence]
     built: tuple[BuiltStructure, ...] = ()
@@ -51,25 +47,19 @@ class Structured:
 async def structurize(
     pool: Sequence[Evidence], question: str, builder: Structurize, *, wanted: bool = False
 ) -> Structured:
-    """Bring the pool's documents into the builder's structure. Where it fits no document, fall back
-    to chunks.
+    """Bring the documents of a pool into the builder's structure, or leave chunks if it fits none.
 
-    Without a model a document has what its text is written in, or nothing. `wanted`: the user asked
-    for the structure, whatever the models can do.
+    Without a model a document keeps the structure in which it is written, if any. `wanted`: the
+    user asked for the structure, so that no profile spares the call.
     """
     if builder.structure == "chunk":
-        plain = LazySequence(
-            lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()]
+        # Seldom read, and a pool is large.
+        descriptions = LazySequence(
+            lambda: (
+                _written("chunk", name, own).description for name, own in _by_document(pool).items()
+            )
         )
-        elements = LazySequence(
-            lambda: (element for document in plain for element in document.elements)
-        )
-        return Structured(
-            "chunk",
-            elements,
-            LazySequence(lambda: (document.description for document in plain)),
-            pool,
-        )
+        return Structured("chunk", descriptions, pool)
     return await helped(
         builder, lambda step: _structured(pool, question, step), AS_WRITTEN, wanted=wanted
     )
@@ -88,17 +78,13 @@ async def _structured(pool: Sequence[Evidence], question: str, builder: Structur
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, question, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    made = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
-    if not made:
-        return Structured(
-            "chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered
-        )
-    return Structured(structure, made, descriptions, pool, ordered, by_model=not by_rules)
+    if not any(document.elements for document in ordered):
+        return Structured("chunk", descriptions, pool, ordered)
+    return Structured(structure, descriptions, pool, ordered, by_model=not by_rules)
 
 
 def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]) -> BuiltStructure:
-    """What a document's text is written in, as its structure."""
     return built_of(structure, document, pieces[0].title, as_written(structure, pieces), "")
 
 
@@ -109,16 +95,13 @@ def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
 async def _by_model(
     documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize
 ) -> dict[str, BuiltStructure]:
-    """The structures of documents by id, in as few calls as they fit in; one that no prompt holds
-    says so.
-    """
     limits = builder.policy.limits
     calls, most = list[list[Evidence]](), limits.structures
     for pieces in documents:
         if most >= _size(pieces[0]):
             read = first_fitting(pieces, _size, most)
             most -= sum(map(_size, read))
-            # A document's pieces stay together as far as a call holds them.
+            # The pieces of a document stay together if a call can hold them.
             calls += [
                 [read[place] for place in batch]
                 for batch in portions([*map(_size, read)], limits.structure)
@@ -131,26 +114,24 @@ async def _by_model(
     ):
         first = structures.get(built.document)
         structures[built.document] = _joined(first, built) if first else built
-    for first_piece in (pieces[0] for pieces in documents if pieces[0].document not in structures):
-        # A document that the token limit left out: said, not passed over.
-        description = f"{first_piece.title}: {NOT_FOUND} (not read: the limit is reached)"
-        structures[first_piece.document] = BuiltStructure(
-            first_piece.document, first_piece.title, description, ()
-        )
+    for piece in (pieces[0] for pieces in documents):
+        if piece.document not in structures:
+            reason = "not read: the limit is reached"
+            structures[piece.document] = _empty(piece.document, piece.title, reason)
     return structures
+
+
+def _empty(document: str, title: str, reason: str) -> BuiltStructure:
+    return BuiltStructure(document, title, f"{title}: {NOT_FOUND} ({reason})", ())
 
 
 async def _built(
     pieces: Sequence[Evidence], question: str, builder: Structurize
 ) -> list[BuiltStructure]:
-    """What one call makes of these pieces; documents without elements where the model gives no
-    usable answer.
-    """
+    """Structure pieces in one call; without a usable answer their documents have no elements."""
     titles = {piece.document: piece.title for piece in pieces}
     unread = [
-        BuiltStructure(
-            document, title, f"{title}: {NOT_FOUND} (the model gave no usable answer)", ()
-        )
+        _empty(document, title, "the model gave no usable answer")
         for document, title in titles.items()
     ]
     return await helped(
@@ -167,7 +148,6 @@ def _size(piece: Evidence) -> int:
 
 
 def _joined(first: BuiltStructure, second: BuiltStructure) -> BuiltStructure:
-    """Two parts of one document."""
     both = (*first.elements, *second.elements)
     description = f"{first.title}: {len(both)} elements" if both else first.description
     return replace(
@@ -179,24 +159,23 @@ def _joined(first: BuiltStructure, second: BuiltStructure) -> BuiltStructure:
 
 
 def traced_structures(structured: Structured) -> tuple[DocumentStructure, ...]:
-    """What the trace tells of each document's structure: its form as text, bounded, and what the
-    checks refused.
-    """
+    """Return the structure of each document for the trace, as a bounded text."""
     traced = []
     for built in structured.built if structured.type != "chunk" else ():
         text = rendered(structured.type, built.elements)
-        if len(text) > SHOWN_SIGNS:
-            cut = text[:SHOWN_SIGNS]
+        if len(text) > MOST_SHOWN:
+            cut = text[:MOST_SHOWN]
             text = (cut.rpartition("\n")[0] or cut) + "\n…"
-        structure = DocumentStructure(
-            document=built.document,
-            title=built.title,
-            description=built.description,
-            elements=len(built.elements),
-            unverified=built.unverified,
-            text=text,
+        traced.append(
+            DocumentStructure(
+                document=built.document,
+                title=built.title,
+                description=built.description,
+                elements=len(built.elements),
+                unverified=built.unverified,
+                text=text,
+            )
         )
-        traced.append(structure)
     return tuple(traced)
 
 
@@ -209,9 +188,7 @@ LABELS = {
 
 
 def structure_note(structured: Structured, sources: Sequence[Source]) -> list[Note]:
-    """One note a document that gave elements; nothing for what the sources are already: plain
-    chunks, and what rules made of them.
-    """
+    """Return a note for each document with elements of a model; others are in the sources."""
     if structured.type not in LABELS or not structured.by_model:
         return []
     notes = []

@@ -1,10 +1,9 @@
-"""What each entity is, and how two are tied: one description from all that is said (GraphRAG 2.3;
-LightRAG `Prof`).
+"""Summaries: one description of each entity and relation from all statements about it.
 
-What is said once is kept as it is, and few short statements are joined: there is nothing to pay
-for. More than fit into one request are summarised in groups, and then the groups' summaries.
-Relations go to a model several in one request. What a model has described before is not described
-again for as long as model, prompt and statements are the same.
+A single statement is kept as it is, and a few short ones are joined, without asking a model. More
+statements than fit into one request are summarized in groups, and then the summaries of the groups.
+Several relations share a request. A description is kept while model, prompt and statements stay
+the same. Papers: GraphRAG, section 2.3; LightRAG, `Prof`.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -28,12 +27,12 @@ from tasks.resolve.assemble import ResolvedGraph
 from tasks.retrying import PATIENT
 from tasks.step import step
 
-STATEMENTS_TOKENS = LIMITS["medium"].summary  # in one request, unless the settings say otherwise
+STATEMENTS_TOKENS = LIMITS["medium"].summary  # of statements in one request, by default
 RELATIONS_IN_ONE_CALL = 10
 
 
 class KnownDescription(Record):
-    """A description that a model wrote, with the hash of what it was written from."""
+    """A description, with the hash of what a model wrote it from; empty where none did."""
 
     inputs: str
     text: str
@@ -42,9 +41,10 @@ class KnownDescription(Record):
 
 @dataclass(frozen=True)
 class Described:
-    """The graph with descriptions of its entities and relations; `inputs` of those that a model
-    described, by id; a dead letter for each entity whose description, or a relation's, a model
-    refused.
+    """The graph with descriptions.
+
+    `inputs` holds the hash of what a model described, by id. An entity has a dead letter where the
+    model refused its description or that of a relation from it.
     """
 
     graph: ResolvedGraph
@@ -60,11 +60,10 @@ async def summarize(
     known: Mapping[str, KnownDescription] | None = None,
     limit: int = STATEMENTS_TOKENS,
 ) -> Described:
-    """Describe all entities and relations; the latter by `relater`. `known` are earlier
-    descriptions by id.
+    """Describe all entities by `summarizer` and all relations by `relater`.
 
-    `limit`: tokens of statements in one request. Where a model gives no usable answer the
-    statements are quoted.
+    `known` holds earlier descriptions by id, `limit` the tokens of statements in one request.
+    Where a model gives no usable answer, the statements are quoted.
     """
     known, letters = known or {}, list[DeadLetter]()
     entities, relations = await gather_or_cancel(
@@ -76,9 +75,7 @@ async def summarize(
     written = replace(
         graph,
         entities=[
-            replace(entity, description=entities[entity.id].text)
-            if entities[entity.id].text
-            else entity
+            replace(entity, description=entities[entity.id].text or entity.description)
             for entity in graph.entities
         ],
         relations=[
@@ -93,8 +90,8 @@ async def summarize(
         for item, description in (entities | relations).items()
         if description.inputs
     }
-    each = {letter.item: letter for letter in sorted(letters, key=lambda letter: letter.item)}
-    return Described(written, inputs, tuple(each.values()))
+    by_item = {letter.item: letter for letter in sorted(letters, key=lambda letter: letter.item)}
+    return Described(written, inputs, tuple(by_item.values()))
 
 
 async def _entities(
@@ -104,8 +101,6 @@ async def _entities(
     limit: int,
     letters: list[DeadLetter],
 ) -> dict[str, KnownDescription]:
-    """Descriptions by entity; those without inputs are no model's."""
-
     async def described(entity: Entity) -> KnownDescription:
         statements = graph.evidence[entity.id]
         inputs = _inputs(summarizer.author, entity.name, statements)
@@ -123,10 +118,10 @@ async def _entities(
     asked: list[Entity] = []
     for entity in graph.entities:
         statements = graph.evidence.get(entity.id, ())
-        # What somebody wrote stands.
-        text = entity.description or (
-            summarizer.sure(entity.name, statements) if len(statements) > 1 else "".join(statements)
-        )
+        text: str | None = entity.description  # A description written by hand stands.
+        if not text:
+            several = len(statements) > 1
+            text = summarizer.sure(entity.name, statements) if several else "".join(statements)
         earlier = known.get(entity.id)
         if text is not None:
             texts[entity.id] = KnownDescription(inputs="", text=text)
@@ -134,7 +129,7 @@ async def _entities(
             texts[entity.id] = earlier
         else:
             asked.append(entity)
-    # A task for each call, not for each entity: a graph has a hundred times as many.
+    # Tasks only for entities that need a call: most need none.
     answers = await gather_or_cancel(map(described, asked))
     return texts | {entity.id: text for entity, text in zip(asked, answers, strict=True)}
 
@@ -146,9 +141,7 @@ async def _relations(
     limit: int,
     letters: list[DeadLetter],
 ) -> dict[str, KnownDescription]:
-    """Descriptions by relation, of those with several statements; offline they keep the one that
-    they have.
-    """
+    """Return the description of each relation with several statements, by id; none offline."""
     if relater is None or relater.is_offline:
         return {}
     names = {**graph.names, **{entity.id: entity.name for entity in graph.entities}}
@@ -156,12 +149,12 @@ async def _relations(
     asked: list[tuple[Relation, StatedRelation]] = []
     for relation in graph.relations:
         statements = graph.statements.get(relation.id, ())
+        if len(statements) < 2:
+            continue
         stated = StatedRelation(
             names[relation.source], relation.predicate, names[relation.target], statements
         )
         earlier = known.get(relation.id)
-        if len(statements) < 2:
-            continue
         if relater.sparing and is_short(statements):
             texts[relation.id] = KnownDescription(
                 inputs="", text=" ".join(statements), keys=relation.keys
@@ -174,48 +167,49 @@ async def _relations(
     batches = [
         [asked[place] for place in call] for call in portions(sizes, limit, RELATIONS_IN_ONE_CALL)
     ]
-    for descriptions in await gather_or_cancel(
-        _described(batch, relater, limit, letters) for batch in batches
+    for described in await gather_or_cancel(
+        _describe(batch, relater, limit, letters) for batch in batches
     ):
-        texts |= descriptions
+        texts |= described
     return texts
 
 
-async def _described(
+async def _describe(
     batch: Sequence[tuple[Relation, StatedRelation]],
     relater: DescribeRelations,
     limit: int,
     letters: list[DeadLetter],
 ) -> dict[str, KnownDescription]:
-    """Descriptions and keys of some relations. One that the model leaves out keeps the statements,
-    joined; one alone is described however much is stated of it.
+    """Describe relations in one request, or a single one, whose statements may need several.
+
+    A relation that the model leaves out gets its statements, joined.
     """
 
-    def known(
-        relation: Relation, stated: StatedRelation, answer: RelationDescribed | None
+    def described(
+        relation: Relation, stated: StatedRelation, answer: RelationDescribed | None, inputs: str
     ) -> KnownDescription:
         if answer is None:
             return KnownDescription(inputs="", text=" ".join(stated.statements), keys=relation.keys)
         keys = tuple(dict.fromkeys(answer.keys)) or relation.keys
-        return KnownDescription(
-            inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys
-        )
+        return KnownDescription(inputs=inputs, text=answer.description, keys=keys)
 
     relation, stated = batch[0]
 
     async def of_group(group: tuple[str, ...]) -> KnownDescription:
-        return known(relation, stated, (await relater.run([replace(stated, statements=group)]))[0])
+        asked = replace(stated, statements=group)
+        [answer] = await relater.run([asked])
+        return described(relation, asked, answer, _inputs(relater.author, str(stated)))
 
     try:
         if len(batch) == 1:
             return {relation.id: await _in_groups(stated.statements, limit, of_group)}
         answers = await relater.run([stated for _, stated in batch])
     except ModelRefused as error:
-        # The letter is the source's: with it, its relations are tried again.
+        # The letter names the source: its relations are retried with it.
         letters += [_letter(relation.source, error) for relation, _ in batch]
         return {}
     return {
-        relation.id: known(relation, stated, answer)
+        relation.id: described(relation, stated, answer, _inputs(relater.author, str(stated)))
         for (relation, stated), answer in zip(batch, answers, strict=True)
     }
 
@@ -233,24 +227,18 @@ async def _in_groups(
     limit: int,
     describe: Callable[[tuple[str, ...]], Coroutine[object, object, KnownDescription]],
 ) -> KnownDescription:
-    """One description of all statements: of groups that fit into `limit` tokens, then of their
-    descriptions.
-    """
-    groups = packs(statements, limit)
+    """Describe groups that fit into `limit` tokens, then their descriptions, until one is left."""
+    groups = _packs(statements, limit)
     while len(groups) > 1:
         parts = [
             known.text for known in await gather_or_cancel(map(describe, groups)) if known.text
         ]
-        fewer = packs(parts, limit)
-        # Summaries that are no shorter than what they sum up will not get shorter: the model has to
-        # take them at once.
+        fewer = _packs(parts, limit)
+        # Descriptions that do not get shorter go to the model all at once.
         groups = fewer if len(fewer) < len(groups) else [tuple(parts)]
     return await describe(groups[0])
 
 
-def packs(statements: Sequence[str], limit: int) -> list[tuple[str, ...]]:
-    """The statements in order, in groups of at most `limit` tokens; a longer one is a group of its
-    own.
-    """
+def _packs(statements: Sequence[str], limit: int) -> list[tuple[str, ...]]:
     groups = portions(count_tokens(statements), limit)
     return [tuple(statements[place] for place in group) for group in groups] or [()]

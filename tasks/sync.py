@@ -1,15 +1,14 @@
-"""Sync by content, within the named sources only: what has changed since the last run; and what was
-forgotten.
+"""Sync: find by content what has changed in the named sources since the last run.
 
-Documents are made of parts, and each part belongs to the source that it was read from. A run
-replaces the parts of the sources that it names and leaves all others alone; a document goes when
-none of its parts is left.
+A document consists of parts, and each part belongs to the source that it was read from. A run
+replaces the parts of the sources that it names and no others; a document is removed when it has no
+part left.
 """
 
 import fnmatch
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from storage.documents import PartSummary
@@ -20,19 +19,16 @@ from tasks.load.sources import Loaded, compose
 
 REMOVAL_LIMIT = 0.3
 FORGOTTEN = "forgotten"
-# Words of any script; of Chinese, Japanese and Korean every sign.
+# Words of any script; in Chinese, Japanese and Korean, single characters.
 _WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
-_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
-_RUN = 5  # words in a row that no other document has
-
-_Run = tuple[str, ...]
+_JSON_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_JSON_ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
+_LINE = re.compile(r":\d+$")
+_RUN = 5  # words
 
 
 class SyncPlan(Record):
-    """What a run has to do: documents to store, documents to remove, and the counts for the
-    report.
-    """
+    """The documents that a run stores and removes, and the counts for its report."""
 
     put: tuple[Document, ...]
     removed: tuple[str, ...]
@@ -44,28 +40,21 @@ class SyncPlan(Record):
 
 
 def _gone(source: str) -> bool:
-    """Whether a source that was indexed once is no longer there (a moved folder may take its
-    documents along).
-    """
     try:
-        return not any(c in source for c in "*?[") and not Path(source).exists()
-    except OSError:  # a folder above it cannot be entered: it may well be there
+        return not any(sign in source for sign in "*?[") and not Path(source).exists()
+    except OSError:  # A folder above it cannot be entered: it may well exist.
         return False
 
 
 def holds(source: str, path: str) -> bool:
-    """Whether a path (with or without a `:line` behind it) lies in a source: a file, a folder or a
-    glob pattern.
-    """
-    file = re.sub(r":\d+$", "", path)
+    """Say whether a path, which may end in `:line`, lies in a file, a folder or a glob pattern."""
+    file = _LINE.sub("", path)
     inside = file == source or file.startswith(source.rstrip("/") + "/")
     return inside or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
 
 
 def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary]) -> Loaded:
-    """What was read, with the sources that are gone and lay in a named one: whoever looked there
-    saw them missing.
-    """
+    """Add the stored sources that lay in a named one and no longer exist: this run covers them."""
     others = {part.source for part in known} - set(loaded.sources)
     inside = sorted(
         name
@@ -76,11 +65,9 @@ def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary]) -> Loaded:
 
 
 def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
-    """The documents whose stored parts are those that were read, so that nobody has to look at
-    their texts.
+    """Return the documents whose stored parts equal those that were read.
 
-    None where a document of the named sources is gone: its text may have come back under another
-    id.
+    Empty where a document of the named sources is gone: its text may stand under another id now.
     """
     read, stored = (
         {(part.document, part.source, part.path, part.kind, part.hash) for part in parts}
@@ -95,11 +82,11 @@ def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
 def exclude_forgotten(
     loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]
 ) -> Loaded:
-    """What was read without what was forgotten, which is reported as skipped.
+    """Drop forgotten documents from what was read, and report them as skipped.
 
-    Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a
-    document that was moved. Of rows that are called by their line the text alone tells. Whoever
-    names a file that holds nothing else names the document: it is let in.
+    Dropped are the ids in `forgotten`, and new ids (not in `known`) whose text is in `texts` (ids
+    by hash): the document was moved. Rows that are called by their line are known by text alone.
+    A document whose file, with nothing else in it, is named as a source is let in.
     """
     if not forgotten:
         return loaded
@@ -108,7 +95,7 @@ def exclude_forgotten(
         by_source[part.source].add(part.document)
     parts, skipped = [], []
     for part in loaded.parts:
-        named = part.source == re.sub(r":\d+$", "", part.path) and len(by_source[part.source]) == 1
+        named = part.source == _LINE.sub("", part.path) and len(by_source[part.source]) == 1
         moved = texts.get(part.text_hash) if part.by_line or part.document not in known else None
         if named or not (moved or (part.document in forgotten and not part.by_line)):
             parts.append(part)
@@ -123,15 +110,14 @@ def plan_sync(
     read: Callable[[Collection[str]], Sequence[Document]],
     allow_removals: bool,
     anew: bool = False,
-    gone: Callable[[str], bool] = _gone,
 ) -> SyncPlan:
-    """Compare what was read with the parts that are stored (`known`).
+    """Compare what was read with the stored parts (`known`).
 
-    `read` gives stored documents by id; asked for are those that this run may replace, but for
-    those whose parts are the same (`anew`: these too). Raises DuplicateDocument where another
-    source that still exists holds another text under the same id, SourceEmptied where a source has
-    lost all that it held, and RemovalRefused where more than REMOVAL_LIMIT of the named sources'
-    documents would go.
+    `read` returns stored documents by id; those with unchanged parts are read only if `anew`.
+    Raises `DuplicateDocument` where another source that still exists has another text under the
+    same id, `SourceEmptied` where a source has lost all its documents, and `RemovalRefused` where
+    more than REMOVAL_LIMIT of the documents of the named sources would be removed; the last two
+    not with `allow_removals`.
     """
     same = frozenset[str]() if anew else _unchanged(loaded, known)
     mine = {part.document for part in known if part.source in loaded.sources}
@@ -145,7 +131,7 @@ def plan_sync(
     }
     for document in stored.values():
         own = parts.setdefault(document.id, [])
-        own += _kept(document, own, loaded.sources, unread, gone)
+        own += _kept(document, own, loaded.sources, unread)
     after = {
         document.id: document
         for document in compose(part for group in parts.values() for part in group)
@@ -180,11 +166,7 @@ def _kept(
     new: Iterable[Part],
     sources: Collection[str],
     unread: Collection[str],
-    gone: Callable[[str], bool],
 ) -> list[Part]:
-    """The stored parts that stay: those of other sources, and those of files that could not be read
-    this time.
-    """
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
@@ -192,7 +174,7 @@ def _kept(
         if part.source in sources and not unseen:
             continue
         if part.source not in sources and part.kind == "text" and text is not None:
-            if part.hash != text.hash and not gone(part.source):
+            if part.hash != text.hash and not _gone(part.source):
                 raise DuplicateDocument(document.id, part.path, text.path)
             continue
         parts.append(part)
@@ -205,7 +187,7 @@ def _lost(
     stored: Mapping[str, Document],
     after: Mapping[str, Document],
 ) -> tuple[list[str], int]:
-    """The removed documents whose text did not come back under another id, and how many did."""
+    """Return the removed documents whose text has no new id, and the number of renamed ones."""
     new = Counter(after[name].text for name in added)
     lost = []
     for name in removed:
@@ -222,9 +204,7 @@ def _refuse_emptied(
     stored: Mapping[str, Document],
     after: Mapping[str, Document],
 ) -> None:
-    """A place that was not mounted, or another one of that name, looks like one from which
-    everything was deleted.
-    """
+    """Raise `SourceEmptied` for a source without documents: its disk may not be mounted."""
     left = {part.source for document in after.values() for part in document.parts}
     for source in sources:
         gone = [name for name in lost if any(part.source == source for part in stored[name].parts)]
@@ -233,38 +213,27 @@ def _refuse_emptied(
             raise SourceEmptied(source, len(gone))
 
 
-# --- forgetting -----------------------------------------------------------------------------------
+# --- forgetting ---
 
 
 class DocumentTraces:
-    """Traces of documents in texts that models wrote from them: words, and runs of five words, that
-    no others have.
+    """Finds traces of documents in texts that models wrote from them.
 
-    Whoever quotes, names or sums up the texts uses one of them; a sentence that could come from the
-    other texts as well tells nothing.
+    A trace is a word, or a run of five words, that stands in the documents and in no other text.
     """
 
     def __init__(self, texts: Iterable[str], others: Iterable[str]) -> None:
-        self.words: set[str] = set()
-        self.runs: set[_Run] = set()
-        for text in texts:
-            words = _words(text)
-            self.words.update(words)
-            self.runs.update(_runs(words))
+        self.traces = set[tuple[str, ...]]().union(*map(_words_and_runs, texts))
         for text in others:
-            words = _words(text)
-            self.words.difference_update(words)
-            self.runs.difference_update(_runs(words))
+            self.traces.difference_update(_words_and_runs(text))
 
     def found_in(self, text: str) -> bool:
-        """Whether a text, also one inside JSON, holds any of them."""
-        words = _words(_ESCAPE.sub(" ", _CODE.sub(lambda code: chr(int(code[1], 16)), text)))
-        return not self.words.isdisjoint(words) or not self.runs.isdisjoint(_runs(words))
+        """Say whether a text, which may be JSON, holds a trace."""
+        plain = _JSON_CODE.sub(lambda code: chr(int(code[1], 16)), text)
+        return not self.traces.isdisjoint(_words_and_runs(_JSON_ESCAPE.sub(" ", plain)))
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _runs(words: Sequence[str]) -> Iterable[_Run]:
-    return zip(*(words[place:] for place in range(_RUN)), strict=False)
+def _words_and_runs(text: str) -> Iterator[tuple[str, ...]]:
+    words = _WORD.findall(text.casefold())
+    for length in (1, _RUN):
+        yield from zip(*(words[start:] for start in range(length)), strict=False)

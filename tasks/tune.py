@@ -1,8 +1,6 @@
-"""Tuning: the passages that stand for all documents, and what of the findings on them may enter a
-prompt.
+"""Tuning: sample documents, and check which findings of a model on them may enter a prompt.
 
-What a model writes is looked up: an example's passage must stand in the sample, and its names in
-the passage.
+The passage of an example must stand in the sample, and its names in the passage.
 """
 
 from collections import Counter
@@ -23,15 +21,14 @@ class FittedTailoring(Record):
 
 
 def some_documents(documents: Sequence[Document], most: int, seed: int) -> list[Document]:
-    """At most so many documents by lot; the same seed draws the same."""
+    """Draw up to `most` documents; the same seed draws the same ones."""
     return sorted(documents, key=lambda document: _lot(seed, document.id))[:most]
 
 
 def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk]:
-    """Passages by lot, of every document one before any gives two, of at most so many tokens in all
-    (at least one).
+    """Draw passages of up to `tokens` in all, but at least one; the same seed draws the same ones.
 
-    Triples are no passages. The same seed draws the same, whatever the order.
+    Every document gives one passage before any gives two. Triples are no passages.
     """
     drawn = sorted(
         (chunk for chunk in chunks if chunk.kind == "text"),
@@ -44,7 +41,7 @@ def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk
         counts[chunk.document] += 1
     chosen: list[Chunk] = []
     left = tokens
-    for _, chunk in sorted(turns, key=lambda turn: turn[0]):  # stable: by lot within a turn
+    for _, chunk in sorted(turns, key=lambda turn: turn[0]):  # stable: drawn order within a turn
         if chunk.tokens <= left or not chosen:
             chosen.append(chunk)
             left -= chunk.tokens
@@ -56,18 +53,14 @@ def _lot(seed: int, name: str) -> str:
 
 
 def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> FittedTailoring:
-    """What may be used of the findings, examples of at most so many tokens in all, and what may
-    not, in words.
-    """
+    """Keep the findings that fit, examples of up to `most` tokens, and say what is left out."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
     for entity_type in tuned.entity_types:
         try:
-            types.setdefault(
-                entity_type.name.strip().casefold(),
-                EntityType(name=entity_type.name, meaning=entity_type.meaning),
-            )
-        except ValueError:  # pydantic's, with our Unfit inside
+            fitted = EntityType(name=entity_type.name, meaning=entity_type.meaning)
+            types.setdefault(_type_key(entity_type.name), fitted)
+        except ValueError:  # pydantic's, caused by Unfit
             left_out.append(f"the kind {entity_type.name!r}: a name has no ':' and no ';'")
     examples: list[Example] = []
     room = most
@@ -94,23 +87,22 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> Fitted
 def _example(
     shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]
 ) -> Example:
-    passage = " ".join(shown.passage.split())
+    passage = _as_line(shown.passage)
     source = next(
-        (sample for sample in passages if passage and passage in " ".join(sample.text.split())),
-        None,
+        (sample for sample in passages if passage and passage in _as_line(sample.text)), None
     )
     if source is None:
         raise Unfit(passage, "its passage does not stand in the sample")
     entities = tuple(
         ExampleEntity(
             name=entity.name,
-            kind=types[entity.kind.strip().casefold()].name,
+            kind=types[_type_key(entity.kind)].name,
             description=entity.description,
         )
         for entity in shown.entities
-        if " ".join(entity.name.split()) in passage
-        and entity.name.strip()
-        and entity.kind.strip().casefold() in types
+        if entity.name.strip()
+        and _as_line(entity.name) in passage
+        and _type_key(entity.kind) in types
     )
     if not entities:
         raise Unfit(passage, "none of its entities stands in its passage and has a listed kind")
@@ -118,14 +110,20 @@ def _example(
     relations = tuple(
         ExampleRelation(**relation.model_dump())
         for relation in shown.relations
-        if {" ".join(relation.source.split()), " ".join(relation.target.split())} <= names
+        if {_as_line(relation.source), _as_line(relation.target)} <= names
     )
     return Example(title=source.title, passage=passage, entities=entities, relations=relations)
 
 
+def _as_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _type_key(name: str) -> str:
+    return name.strip().casefold()
+
+
 @step("tune", PATIENT, asks_model=True)
 async def tune(passages: Sequence[Sampled], tuner: Tune) -> FittedTailoring:
-    """What fits the prompts to the passages' domain. EngineError where the model gives no usable
-    answer.
-    """
+    """Fit the prompts to the domain of the passages. Raises EngineError without a usable answer."""
     return to_tailoring(await tuner.run(passages), passages, tuner.policy.limits.examples)

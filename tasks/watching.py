@@ -1,19 +1,17 @@
-"""Who watches the steps is told of each that begins or ends: a progress bar, a stream of events, a
-benchmark.
-"""
+"""Report each step that begins or ends to a progress bar, an event stream or a benchmark."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Is told the name of a step, and whether it begins or ends.
+# Called with the name of a step: True when it begins, False when it ends.
 Watcher = Callable[[str, bool], None]
 _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Tell `watcher` of every step that begins or ends during the block."""
+    """Call `watcher` for every step that begins or ends during the block."""
     token = _WATCHER.set(watcher)
     try:
         yield
@@ -22,13 +20,14 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
-    """Tell whoever watches that the step `name` begins, and after the block that it ends."""
+def announced(name: str) -> Iterator[None]:
+    """Tell the watcher, if there is one, that the step `name` runs during the block."""
     watcher = _WATCHER.get()
-    if watcher is not None:
-        watcher(name, True)
+    if watcher is None:
+        yield
+        return
+    watcher(name, True)
     try:
         yield
     finally:
-        if watcher is not None:
-            watcher(name, False)
+        watcher(name, False)

@@ -1,6 +1,4 @@
-"""What must hold for every test: no network beyond this machine, no state outside temporary
-folders, no telemetry.
-"""
+"""For every test: no network beyond this machine, no state outside temporary folders."""
 
 import asyncio
 import logging
@@ -26,8 +24,7 @@ if TYPE_CHECKING:
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
-# Recognised as local here, never bound.
-LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104
+LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104 -- compared, never bound
 ISOLATED = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
@@ -39,24 +36,18 @@ ISOLATED = {
 
 
 class NetworkBlockedError(OSError):
-    """A test reached for a host that is not this machine."""
+    """A test connected to another machine."""
 
 
 def is_local(host: object) -> bool:
-    """True for loopback and wildcard addresses, and for paths of Unix sockets (which are no host at
-    all).
-    """
-    return (
-        not isinstance(host, str)
-        or host in LOOPBACK
-        or host.startswith(("127.", "::ffff:127.", "/"))
-    )
+    """Whether an address is loopback, a wildcard, or the path of a Unix socket."""
+    if not isinstance(host, str):
+        return True
+    return host in LOOPBACK or host.startswith(("127.", "::ffff:127.", "/"))
 
 
 def guarded(original: Callable[..., Any], position: int, reached: list[str]) -> Callable[..., Any]:
-    """`original`, refusing a target (its argument at `position`, an address or a host) that is not
-    local.
-    """
+    """Wrap a function to refuse a target that is not local: its argument at `position`."""
 
     def call(*args: Any, **options: Any) -> Any:
         target = args[position] if len(args) > position else options.get("host")
@@ -76,28 +67,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--data",
         type=Path,
-        # Read here: `pytest_configure` takes all of our variables away.
+        # Read here, because `pytest_configure` removes all of our variables.
         default=os.environ.get("TRELLIS_TEST_DATA"),
-        help=(
-            "folder with recorded data (default: TRELLIS_TEST_DATA); without it the tests that need"
-            " it are skipped"
-        ),
+        help="folder with recorded data; without it the tests that need it are skipped",
     )
 
 
 def weight(items: Iterable[pytest.Item]) -> int:
-    """How early a file comes: those with a Prefect server, then those with a slow test, then the
-    others.
-    """
-    first = 2
-    for item in items:
-        with_server = "api" in getattr(item, "fixturenames", ())
-        first = min(first, 0 if with_server else 1 if item.get_closest_marker("slow") else 2)
-    return first
+    """Rank a file: 0 with a Prefect server, 1 with a slow test, else 2."""
+    tests = list(items)
+    if any("api" in getattr(item, "fixturenames", ()) for item in tests):
+        return 0
+    return 1 if any(item.get_closest_marker("slow") for item in tests) else 2
 
 
-# What starts with one of these is done by one process, one after another: it shares a server of
-# Prefect's, or what takes seconds to import.
+# Tests whose path starts so run in one process, to share a Prefect server or slow imports.
 TOGETHER = {
     "prefect": ("flows/recorded/",),
     "torch": (
@@ -126,12 +110,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # What takes long begins first: no process is left alone with it at the end.
+    # Long files begin first, so that no process is left alone with one at the end.
     files = {path: list(group) for path, group in groupby(items, lambda item: item.path)}
     weights = {path: weight(group) for path, group in files.items()}
     items.sort(key=lambda item: weights[item.path])
-    # They are named as skipped in every run that leaves them out: such a run says nothing of what
-    # they show.
+    # Patient tests are listed as skipped, because a run without them does not show their facts.
     if "patient" not in config.getoption("-m"):
         for item in items:
             if item.get_closest_marker("patient"):
@@ -139,13 +122,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the environment before the first import of a library that reads it; settings of the
-    person are ignored.
-    """
-    for name in [
-        name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))
-    ]:
-        del os.environ[name]
+    """Set the environment before a library reads it, without the person's own settings."""
+    for name in list(os.environ):
+        if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_")):
+            del os.environ[name]
     os.environ.update(ISOLATED)
     home = tempfile.TemporaryDirectory(prefix="trellis-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(home.cleanup)
@@ -160,9 +140,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def network_attempts() -> Iterator[list[str]]:
-    """Guard every way out of the process for the session; the list holds what was refused and not
-    yet reported.
-    """
+    """Guard the ways out of the process; the list holds refused calls not yet reported."""
     reached: list[str] = []
     patch = pytest.MonkeyPatch()
     for name in ("connect", "connect_ex"):
@@ -176,9 +154,7 @@ def network_attempts() -> Iterator[list[str]]:
 
 @pytest.fixture(autouse=True)
 def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
-    """Fail the test in which something reached for the network, also where the code swallowed the
-    refusal.
-    """
+    """Fail a test that used the network, even where the code swallowed the refusal."""
     yield network_attempts
     reached = sorted(set(network_attempts))
     network_attempts.clear()
@@ -188,9 +164,9 @@ def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
 
 @pytest.fixture
 def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Pytest's, at our loggers themselves: its handler is the root's, which Prefect replaces where
-    it sets up its logging anew, in whatever thread an earlier test has left. What comes both ways
-    is heard once.
+    """Attach pytest's handler to our own loggers too, because Prefect may replace the root's.
+
+    A record that arrives both ways is kept once.
     """
 
     def once(record: logging.LogRecord) -> bool:
@@ -212,7 +188,7 @@ def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """The Chromium that is installed; where there is none, the test is skipped."""
+    """The installed Chromium; without one the test is skipped."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright: pip install 'trellis-rag[dev]'"
     )
@@ -229,31 +205,26 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="session")
 def sample_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the sample corpus, indexed offline and without vectors; tests only read
-    it.
-    """
+    """The sample corpus, indexed offline and without vectors; tests only read it."""
     from flows.index import IndexOptions, build_index
     from tests.workspaces import opened
 
     workspace = tmp_path_factory.mktemp("samples") / "ws"
-    asyncio.run(
-        build_index(
-            [Path(__file__).parents[1] / "examples" / "corpus"], IndexOptions(), opened(workspace)
-        )
-    )
+    corpus = Path(__file__).parents[1] / "examples" / "corpus"
+    asyncio.run(build_index([corpus], IndexOptions(), opened(workspace)))
     return workspace
 
 
 @pytest.fixture(scope="session")
 def server_process() -> Iterator[Server]:
-    """The scripted model server: one process for all tests of this one."""
+    """The scripted model server, which all tests of this process share."""
     with serving() as server:
         yield server
 
 
 @pytest.fixture
 def model_server(server_process: Server) -> Server:
-    """That server with counters and rules of this test's own, of which nothing has been learnt."""
+    """The scripted server with fresh counters and rules, of which nothing was learnt."""
     HABITS.clear()
     server_process.reset()
     server_process.settle(latency_ms=0, dimension=384)
@@ -262,11 +233,8 @@ def model_server(server_process: Server) -> Server:
 
 @pytest.fixture
 def scripted(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """That server as the model of every role."""
-    for name, value in (
-        ("", "openai/m"),
-        ("_BASE_URL", model_server.base_url),
-        ("_API_KEY", "made-up-key-4711"),
-    ):
-        monkeypatch.setenv(f"TRELLIS_LM{name}", value)
+    """The scripted server as the model of every role."""
+    monkeypatch.setenv("TRELLIS_LM", "openai/m")
+    monkeypatch.setenv("TRELLIS_LM_BASE_URL", model_server.base_url)
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", "made-up-key-4711")
     return model_server

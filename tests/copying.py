@@ -1,4 +1,4 @@
-"""How are the sample corpus copied and a workspace that this process may have open?"""
+"""Copies of the sample corpus, and of workspaces that this process may have open."""
 
 import shutil
 import subprocess
@@ -8,18 +8,16 @@ CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
 def corpus_in(folder: Path, *without: str) -> Path:
-    """The sample corpus, without what takes seconds to convert."""
+    """Copy the sample corpus without the files that take seconds to convert."""
     ignored = shutil.ignore_patterns(*without, "*.pdf", "*.docx", "*.xlsx", "*.pptx")
     return Path(shutil.copytree(CORPUS, folder / "corpus", ignore=ignored))
 
 
 def copy_of(workspace: Path, target: Path) -> Path:
-    """A copy, made by another process.
+    """Copy a workspace by another process.
 
-    Whoever closes a file gives up all locks that the process has on it, and SQLite counts on them:
-    a copy made here would let the next process that opens the store take it for one that nobody
-    uses.
+    A process that closes a file gives up all its locks on it, which SQLite relies on: after a copy
+    made here, the next process would take the open store for one that nobody uses.
     """
-    # Our own folders.
-    subprocess.run(["cp", "-a", str(workspace), str(target)], check=True)  # noqa: S607
+    subprocess.run(["cp", "-a", str(workspace), str(target)], check=True)  # noqa: S607 - our own
     return target

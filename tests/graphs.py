@@ -1,6 +1,4 @@
-"""Graphs of extractions that are held in memory: what tests and benchmarks of resolution look
-at.
-"""
+"""Graphs of extractions in memory, for tests and benchmarks of resolution."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +16,7 @@ from tasks.resolve.assemble import ResolvedGraph
 
 @dataclass(frozen=True)
 class HeldExtractions:
-    """`tasks.resolve.mentions.Extractions` of a list."""
+    """Implements `tasks.resolve.mentions.Extractions` for a list."""
 
     held: Sequence[Extraction]
 
@@ -51,11 +49,10 @@ class HeldExtractions:
 def build_graph(
     extractions: Sequence[Extraction], chunks: Mapping[str, Chunk], edits: Sequence[Edit] = ()
 ) -> ResolvedGraph:
-    """The graph by the rules alone; `chunks` by id."""
+    """Resolve the graph without a model; `chunks` are by id."""
+    held = HeldExtractions(extractions)
 
-    async def made() -> ResolvedGraph:
-        return await dedupe(
-            HeldExtractions(extractions), [*chunks.values()], Resolve(Models.offline()), edits
-        )
+    async def resolved() -> ResolvedGraph:
+        return await dedupe(held, [*chunks.values()], Resolve(Models.offline()), edits)
 
-    return asyncio.run(made())
+    return asyncio.run(resolved())

@@ -1,6 +1,4 @@
-"""How long a test waits for what must happen: long, since none may depend on how fast or busy the
-machine is; and what `make test` leaves to `make patient`.
-"""
+"""How tests wait, whatever the speed of the machine, and what `make test` leaves out."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,16 +7,11 @@ from typing import Any
 import pytest
 
 PATIENCE = 1_200.0  # seconds
-PAUSE, SHARE = (
-    0.1,
-    0.05,
-)  # seconds between two looks, and of a long wait this share of it: looking costs, too
+PAUSE, SHARE = 0.1, 0.05  # between two looks: seconds, or a share of the time waited so far
 
 
 def quick_are(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
-    """The cases as parameters of a test: `make test` does the quick ones, at least one of each
-    kind, `make patient` the others.
-    """
+    """The cases as parameters: `make test` runs the quick ones, `make patient` the others."""
     chosen = list(quick)
     return [
         pytest.param(case, marks=() if case in chosen else pytest.mark.patient) for case in cases
@@ -26,7 +19,7 @@ def quick_are(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
 
 
 def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """The first true value of `holds`."""
+    """Wait for the first true value of `holds`."""
     began = time.monotonic()
     while not (found := holds()):
         if (waited := time.monotonic() - began) > seconds:

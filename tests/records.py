@@ -1,8 +1,8 @@
-"""Passages and evidence for tests, of which only what a test looks at is given."""
+"""Passages and evidence for tests, which set only the fields that matter."""
 
 from collections.abc import Sequence
-
-from pydantic import TypeAdapter
+from dataclasses import replace
+from typing import Any
 
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk
@@ -10,29 +10,27 @@ from tasks.report import ReportEvidence
 
 
 def chunk_of(
-    text: str = "x", document: str = "d", ordinal: int = 0, start: int = 0, **changes: object
+    text: str = "x", document: str = "d", ordinal: int = 0, start: int = 0, **changes: Any
 ) -> Chunk:
     """A passage; its title is the name of its document."""
-    fields: dict[str, object] = {
-        "id": f"chk_{document}_{ordinal}" if ordinal else f"chk_{document}",
-        "document": document,
-        "ordinal": ordinal,
-        "start": start,
-        "end": start + len(text),
-        "text": text,
-        "tokens": 9,
-        "language": "en",
-        "title": document,
-    }
-    return TypeAdapter(Chunk).validate_python(fields | changes)
+    chunk = Chunk(
+        id=f"chk_{document}_{ordinal}" if ordinal else f"chk_{document}",
+        document=document,
+        ordinal=ordinal,
+        start=start,
+        end=start + len(text),
+        text=text,
+        tokens=9,
+        language="en",
+        title=document,
+    )
+    return replace(chunk, **changes)
 
 
 def evidence_of(
     stated: Sequence[tuple[str, str, str]], *, described: bool = False
 ) -> ReportEvidence:
-    """Of (source, target, sentence), which stand one after another in one passage; `described`: by
-    a model.
-    """
+    """Evidence of (source, target, sentence), in one passage; `described` as if by a model."""
     text = " ".join(sentence for *_, sentence in stated)
     relations = [
         Relation(

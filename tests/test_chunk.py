@@ -1,4 +1,4 @@
-"""Sentences and chunks: what they hold, how large they get, and what leaves their ids alone."""
+"""Sentences and chunks: what they hold, how large they are, and what leaves their ids alone."""
 
 from itertools import pairwise
 
@@ -16,15 +16,12 @@ ENGLISH = (
     "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
 )
 CHINESE = "第{n}号渡轮中午从码头出发，傍晚退潮之前回到港口。"
-WORDS = st.sampled_from(
-    [
-        *"Pier the ferry 3.14 Dr. U.S. e.g. 渡轮 港口。 “好！” … end. Really? é́ 👩‍👩‍👧".split(),
-        "a" * 90,
-    ]
-)
-LINE_STARTS = st.sampled_from(["", "# ", "## ", "- ", "1. ", "| ", "> ", "```\n", "    ", "\n"])
+LONG_WORD = "a" * 90
+WORDS = "Pier the ferry 3.14 Dr. U.S. e.g. 渡轮 港口。 “好！” … end. Really? é́ 👩‍👩‍👧".split()
 LINES = st.builds(
-    lambda start, words: start + " ".join(words), LINE_STARTS, st.lists(WORDS, max_size=14)
+    lambda start, words: start + " ".join(words),
+    st.sampled_from(["", "# ", "## ", "- ", "1. ", "| ", "> ", "```\n", "    ", "\n"]),
+    st.lists(st.sampled_from([*WORDS, LONG_WORD]), max_size=14),
 )
 TEXTS = st.lists(LINES, max_size=30).map("\n".join) | st.text(max_size=400)
 SIZES = st.integers(20, 80).flatmap(
@@ -32,30 +29,17 @@ SIZES = st.integers(20, 80).flatmap(
 )
 
 
-def texted(text: str, triples: list[Triple] | None = None) -> Document:
-    parts = (
-        [Part(document="d", source="s", path="a", kind="text", title="T", text=text)]
-        if text
-        else []
+def document_of(text: str, *triples: Triple) -> Document:
+    part = Part(document="d", source="s", path="a", kind="text", title="T", text=text)
+    lines = "\n".join(triple.rendered() for triple in triples)
+    facts = Part(
+        document="d", source="s", path="b", kind="triples", title="T", text=lines, triples=triples
     )
-    if triples:
-        lines = "\n".join(triple.rendered() for triple in triples)
-        parts.append(
-            Part(
-                document="d",
-                source="s",
-                path="b",
-                kind="triples",
-                title="T",
-                text=lines,
-                triples=tuple(triples),
-            )
-        )
-    return compose(parts)[0]
+    return compose([part, facts] if triples else [part])[0]
 
 
-def chunked(text: str, size: int = 40, overlap: int = 0) -> list[Chunk]:
-    return chunk_document(texted(text), size, overlap)
+def chunked(text: str, size: int, overlap: int) -> list[Chunk]:
+    return chunk_document(document_of(text), size, overlap)
 
 
 def split(text: str) -> list[str]:
@@ -80,16 +64,14 @@ def test_sentences_of_english_and_chinese(expected: list[str]) -> None:
 
 def test_wrapped_lines_read_on_and_structure_does_not() -> None:
     wrapped = (
-        "It was always said of him, that he knew how to keep\nChristmas well, if any man alive knew"
-        " it.\nMay"
+        "It was always said of him, that he knew how to keep\n"
+        "Christmas well, if any man alive knew it."
     )
-    text = (
-        f"# Title\n{wrapped}\n\n- item one\n- item two\n1. First. Second.\n| a | b |\n| 1 | 2 "
-        "|\n1.2 Short heading\n" + "Long " * 30
-    )
+    blocks = ["- item one", "- item two", "1. First. Second.", "| a | b |", "| 1 | 2 |"]
+    text = "\n".join(["# Title", wrapped, "May", "", *blocks, "1.2 Short heading", "Long " * 30])
     assert split(text) == [
         "# Title",
-        wrapped[: wrapped.index("\nMay")],
+        wrapped,
         "May",
         "- item one",
         "- item two",
@@ -104,7 +86,7 @@ def test_wrapped_lines_read_on_and_structure_does_not() -> None:
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_sentences_hold_all_non_space_characters_and_never_overlap(text: str) -> None:
+def test_sentences_hold_all_characters_and_never_overlap(text: str) -> None:
     position = 0
     for start, end in sentences(text):
         assert not text[position:start].strip()
@@ -119,7 +101,7 @@ def test_sentences_hold_all_non_space_characters_and_never_overlap(text: str) ->
 def test_chunks_are_exact_complete_bounded_and_repeatable(
     text: str, limits: tuple[int, int]
 ) -> None:
-    document = texted(text)
+    document = document_of(text)
     chunks = chunk_document(document, *limits)
     held = set[int]()
     for ordinal, chunk in enumerate(chunks):
@@ -127,9 +109,7 @@ def test_chunks_are_exact_complete_bounded_and_repeatable(
         assert chunk.tokens == count_tokens([chunk.text])[0] <= limits[0]
         assert chunk.ordinal == ordinal
         held.update(range(chunk.start, chunk.end))
-    assert all(
-        character.isspace() for place, character in enumerate(document.text) if place not in held
-    )
+    assert all(sign.isspace() for place, sign in enumerate(document.text) if place not in held)
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     assert all(a.start < b.start and a.end < b.end for a, b in pairwise(chunks))
     assert chunk_document(document, *limits) == chunks
@@ -138,16 +118,10 @@ def test_chunks_are_exact_complete_bounded_and_repeatable(
 @settings(deadline=None)
 @given(st.lists(LINES, max_size=30).map("\n".join), TEXTS.filter(str.strip))
 def test_appended_text_leaves_the_ids_of_earlier_chunks_alone(text: str, more: str) -> None:
-    # A code fence that is still open takes in what follows: that text is one block with the
-    # appended one.
-    assume(text.count("```") % 2 == 0)
-    before = chunked(text + "\n\nA last line of plain words that ends here.", 40, 10)
-    after = {
-        chunk.id
-        for chunk in chunked(
-            text + "\n\nA last line of plain words that ends here.\n\n" + more, 40, 10
-        )
-    }
+    assume(text.count("```") % 2 == 0)  # An open code block would take in the appended text.
+    text += "\n\nA last line of plain words that ends here."
+    before = chunked(text, 40, 10)
+    after = {chunk.id for chunk in chunked(f"{text}\n\n{more}", 40, 10)}
     assert len(before) == 1 or {chunk.id for chunk in before[:-2]} <= after
 
 
@@ -155,10 +129,9 @@ def test_appended_text_leaves_the_ids_of_earlier_chunks_alone(text: str, more: s
 def test_sentences_are_not_cut_and_neighbours_share_whole_ones(pattern: str) -> None:
     text = " ".join(pattern.format(n=n) for n in range(30))
     chunks = chunked(text, 100, 45)
-    spans = sentences(text)
-    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     assert len(chunks) > 3
-    assert all(chunk.start in starts and chunk.end in ends for chunk in chunks)
+    assert {chunk.start for chunk in chunks} <= {start for start, _ in sentences(text)}
+    assert {chunk.end for chunk in chunks} <= {end for _, end in sentences(text)}
     shared = [text[b.start : a.end] for a, b in pairwise(chunks)]
     assert all(shared)
     assert max(count_tokens(shared)) <= 45
@@ -176,38 +149,29 @@ def test_headings_begin_chunks_and_never_end_them() -> None:
 
 def test_tables_and_lists_stay_whole_where_they_fit() -> None:
     table = "| Pier | Depth |\n|---|---|\n" + "\n".join(f"| {n} | {n} m |" for n in range(5))
-    steps = "Take these steps:\n\n" + "\n".join(
-        f"{n}. Step number {n} is this." for n in range(1, 6)
-    )
-    text = "\n\n".join(
-        [ENGLISH.format(n=1), ENGLISH.format(n=2), table, ENGLISH.format(n=3), steps]
-    )
-    texts = [chunk.text for chunk in chunked(text, 90, 0)]
-    assert any(table in text for text in texts)
-    assert any(steps in text for text in texts)
+    steps = "Take these steps:\n\n" + "\n".join(f"{n}. Step number {n}." for n in range(1, 6))
+    first, second, third = (ENGLISH.format(n=n) for n in (1, 2, 3))
+    chunks = chunked("\n\n".join([first, second, table, third, steps]), 90, 0)
+    for whole in (table, steps):
+        assert any(whole in chunk.text for chunk in chunks)
 
 
-def test_triples_are_cut_between_lines_and_keep_a_subject_together() -> None:
+def test_triples_are_cut_between_lines_subject_by_subject() -> None:
     triples = [Triple(s=f"bridge_{n // 4}", p="spans", o=f"river number {n}") for n in range(24)]
-    document = texted(ENGLISH.format(n=1), triples)
-    chunks = chunk_document(document, 60, 10)
-    assert [chunk.kind for chunk in chunks][:2] == ["text", "triples"]
-    lines = [triple.rendered() for triple in triples]
-    assert [line for chunk in chunks[1:] for line in chunk.text.split("\n")] == lines
-    assert all(document.text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
-    assert all(len(chunk.text.split("\n")) % 4 == 0 for chunk in chunks[1:])
+    document = document_of(ENGLISH.format(n=1), *triples)
+    text, *facts = chunk_document(document, 60, 10)
+    assert text.kind == "text"
+    assert {chunk.kind for chunk in facts} == {"triples"}
+    lines = [chunk.text.split("\n") for chunk in facts]
+    written = [line for own in lines for line in own]
+    assert written == [triple.rendered() for triple in triples]
+    assert all(len(own) % 4 == 0 for own in lines)
+    assert all(document.text[chunk.start : chunk.end] == chunk.text for chunk in facts)
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "a" * 5000,
-        "字" * 2000,
-        "a," * 2000,
-        "x\n" * 2000,
-        "# h\n" * 300,
-        "word. " + " " * 9000 + "end.",
-    ],
+    ["a" * 5000, "字" * 2000, "a," * 2000, "x\n" * 2000, "# h\n" * 300, f"w. {' ' * 9000}end."],
 )
 def test_monotonous_texts_keep_to_the_size(text: str) -> None:
     assert max(chunk.tokens for chunk in chunked(text, 30, 5)) <= 30

@@ -1,6 +1,4 @@
-"""What a conversation adds to a question: without a model the words of an earlier one; what a name
-leaves open.
-"""
+"""What a conversation adds to a question without a model, and how ambiguous names are read."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,16 +41,9 @@ def test_a_question_without_names_joins_the_one_before(
 
 
 TEXTS = {
-    "Mercury (planet)": (
-        "Mercury is the smallest planet. Mercury orbits the Sun in 88 days. Mercury has no moon."
-    ),
-    "Mercury (element)": (
-        "Mercury is a metal. Mercury melts at minus 39 degrees. Mercury was used in thermometers."
-    ),
-    "Orla Bridge": (
-        "The Orla Bridge was designed by Tomas Reyd. The Orla Bridge opened in 1931 and is 412 "
-        "metres long."
-    ),
+    "Mercury (planet)": "Mercury is the smallest planet. Mercury orbits the Sun in 88 days.",
+    "Mercury (element)": "Mercury is a metal. Mercury melts at minus 39 degrees.",
+    "Orla Bridge": "The Orla Bridge was designed by Tomas Reyd. The Orla Bridge opened in 1931.",
     "Tomas Reyd": "Tomas Reyd was born in Velin. Tomas Reyd studied under Ana Korb.",
     "水星": "水星没有卫星。",
 }
@@ -70,24 +61,23 @@ def session(workspace: Path) -> Iterator[Session]:
         yield session
 
 
+PLANET, ELEMENT = "Mercury (planet)", "Mercury (element)"
+
+
 @pytest.mark.parametrize(
-    ("question", "taken", "other"),
+    ("question", "taken"),
     [
-        (
-            "How many days does Mercury take to orbit the Sun?",
-            "Mercury (planet)",
-            "Mercury (element)",
-        ),
-        ("At how many degrees does Mercury melt?", "Mercury (element)", "Mercury (planet)"),
+        ("How many days does Mercury take to orbit the Sun?", PLANET),
+        ("At how many degrees does Mercury melt?", ELEMENT),
     ],
 )
 async def test_a_name_of_several_things_is_told_with_the_one_that_was_answered(
-    question: str, taken: str, other: str, session: Session
+    question: str, taken: str, session: Session
 ) -> None:
     answer = await asked(question, session)
     assert taken in {citation.document for citation in answer.citations}
     (found,) = answer.trace.ambiguity
-    assert (found.text, set(found.readings)) == ("Mercury", {taken, other})
+    assert (found.text, set(found.readings)) == ("Mercury", {PLANET, ELEMENT})
 
 
 @pytest.mark.parametrize(
@@ -103,9 +93,9 @@ async def test_a_name_of_one_thing_is_not_ambiguous(question: str, session: Sess
 
 
 async def test_no_pronoun_is_tied_to_a_name(session: Session) -> None:
-    history = ("How long is the Orla Bridge?", "412 metres.")
+    history = ("When was the Orla Bridge opened?", "In 1931.")
     answer = await asked("Who designed it?", session, history=history)
-    assert answer.trace.rewritten == "How long is the Orla Bridge? Who designed it?"
+    assert answer.trace.rewritten == "When was the Orla Bridge opened? Who designed it?"
     assert "designed by Tomas Reyd" in answer.answer
     assert answer.fallback == "partial"
     found = await retrieve_passages("Who designed it?", AskOptions(history=history, k=1), session)
@@ -119,9 +109,10 @@ async def test_two_questions_in_one_stay_one(session: Session) -> None:
     assert all(said in answer.answer for said in ("designed by Tomas Reyd", "born in Velin"))
 
 
-def test_the_command_tells_on_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["ask", "At how many degrees does Mercury melt?", "--workspace", str(workspace)]) == 0
-    )
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ambiguous")]
-    assert lines == ['ambiguous: "Mercury" was read as Mercury (element), not as Mercury (planet)']
+def test_the_command_names_both_readings(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = "At how many degrees does Mercury melt?"
+    assert main(["ask", question, "--workspace", str(workspace)]) == 0
+    line = 'ambiguous: "Mercury" was read as Mercury (element), not as Mercury (planet)'
+    assert line in capsys.readouterr().out.splitlines()

@@ -1,6 +1,4 @@
-"""Extraction: bound to the text, a model taken at its word, rounds add what was missed, triples
-keep their line.
-"""
+"""Extraction: names, relations and triples are bound to the text; rounds add what was missed."""
 
 import asyncio
 from collections import Counter
@@ -15,12 +13,19 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime
 from prompts.engine.errors import BadKey
 from prompts.engine.models import ModelChoice, Models
-from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, RelationFound, merge
+from prompts.extract import (
+    ClaimFound,
+    EntityFound,
+    Extract,
+    Extracted,
+    ExtractGraph,
+    RelationFound,
+    merge,
+)
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
 from storage.run_records import IndexReport
 from tasks.extract import extract_triples, find_name, to_extraction
-from tasks.load.text import clean, one_line
 from tests.engine.fakes import AsWritten
 from tests.records import chunk_of
 from tests.server.client import Server
@@ -33,135 +38,98 @@ def of_bridge(text: str, start: int = 0, **changes: Any) -> Chunk:
     return chunk_of(text, start=start, **{"id": "chk_1", "title": "Orla Bridge", **changes})
 
 
+def things(*names: str) -> list[EntityFound]:
+    return [EntityFound(name=name, kind="thing") for name in names]
+
+
+def related(source: str, target: str, predicate: str, **more: Any) -> RelationFound:
+    return RelationFound(source=source, target=target, predicate=predicate, **more)
+
+
 def test_mentions_stand_where_the_document_names_them() -> None:
-    found = Extracted(
-        entities=[
-            EntityFound(name="Tomas Reyd", kind="person"),
-            EntityFound(name="Reyd", kind="person"),
-        ]
+    bound = to_extraction(
+        of_bridge(TEXT, start=100), Extracted(entities=things("Tomas Reyd", "Reyd"))
     )
-    bound = to_extraction(of_bridge(TEXT, start=100), found)
-    places = {
-        mention.name: TEXT[mention.start - 100 : mention.end - 100] for mention in bound.mentions
-    }
-    assert places["Tomas Reyd"] == "Tomas\nReyd"
-    assert places["Reyd"] == "Reyd"
+    places = {one.name: TEXT[one.start - 100 : one.end - 100] for one in bound.mentions}
+    assert places == {"Tomas Reyd": "Tomas\nReyd", "Reyd": "Reyd", "Orla Bridge": ""}
 
 
-def test_what_the_text_does_not_name_has_an_empty_span_at_the_chunks_start() -> None:
+def test_what_the_text_does_not_name_has_an_empty_span() -> None:
     found = Extracted(
-        entities=[EntityFound(name="Velin", kind="place"), EntityFound(name=" ", kind="place")],
-        relations=[
-            RelationFound(source="ada korb", target="VELIN", predicate="lives in"),
-            RelationFound(source="Velin", target=" ", predicate="holds"),
+        entities=things("Velin", " "),
+        relations=[related("ada korb", "VELIN", "lives in"), related("Velin", " ", "holds")],
+        claims=[
+            ClaimFound(subject=" ", kind="fact", status="true", description="Nobody is named.")
         ],
     )
     bound = to_extraction(of_bridge(TEXT, start=100, ordinal=1), found)
-    places = {
-        mention.name: (mention.kind, mention.start, mention.end) for mention in bound.mentions
-    }
-    assert places == {"Velin": ("place", 100, 100), "ada korb": ("thing", 168, 176)}
+    places = {one.name: (one.kind, one.start, one.end) for one in bound.mentions}
+    assert places == {"Velin": ("thing", 100, 100), "ada korb": ("thing", 168, 176)}
     assert [(said.source, said.target) for said in bound.relations] == [("ada korb", "Velin")]
+    assert bound.claims == (), "a claim about nothing is dropped"
 
 
 def test_a_relation_is_bound_to_the_sentence_that_says_it() -> None:
-    found = Extracted(
-        entities=[EntityFound(name=name, kind="thing") for name in ("Orla Bridge", "Ada Korb")],
-        relations=[
-            RelationFound(
-                source="Orla Bridge",
-                target="Ada Korb",
-                predicate="repainted by",
-                description="a paraphrase",
-            ),
-            RelationFound(
-                source="Ada Korb",
-                target="Orla Bridge",
-                predicate="near",
-                description="Orla Bridge stands.",
-                strength=3,
-            ),
-        ],
-    )
+    bridge, keeper = "Orla Bridge", "Ada Korb"
+    paraphrased = related(bridge, keeper, "repainted by", description="a paraphrase")
+    quoted = related(keeper, bridge, "near", description="Orla Bridge stands.", strength=3)
+    found = Extracted(entities=things(bridge, keeper), relations=[paraphrased, quoted])
     first, second = to_extraction(of_bridge(TEXT, start=7), found).relations
     assert TEXT[first.start - 7 : first.end - 7].startswith("It was designed")
     assert TEXT[second.start - 7 : second.end - 7] == "Orla Bridge stands."
     assert second.weight == 3
 
 
-def test_names_are_found_as_whole_words() -> None:
-    assert find_name("Oslofjord and Oslo", "Oslo") == (14, 18)
-    assert find_name("Oslofjord", "Oslo") is None
-    assert find_name("在奥拉桥上", "奥拉桥") == (1, 4)
-    assert find_name("Bank  of\nVelin", "Bank of Velin") == (0, 14)
-    assert find_name("the Bank  of\nVelin", "THE BANK OF VELIN") == (0, 18)
-    assert find_name("Oslofjord, oslo", "OSLO") == (11, 15)
-    assert find_name("Ana’s Quay", "ana's quay") == (0, 10)
-    assert find_name("Oslo", " ") is None
+@pytest.mark.parametrize(
+    ("text", "name", "place"),
+    [
+        ("Oslofjord and Oslo", "Oslo", (14, 18)),
+        ("Oslofjord", "Oslo", None),
+        ("在奥拉桥上", "奥拉桥", (1, 4)),
+        ("Bank  of\nVelin", "Bank of Velin", (0, 14)),
+        ("the Bank  of\nVelin", "THE BANK OF VELIN", (0, 18)),
+        ("Oslofjord, oslo", "OSLO", (11, 15)),
+        ("Ana’s Quay", "ana's quay", (0, 10)),
+        ("Oslo", " ", None),
+    ],
+)
+def test_names_are_found_as_whole_words(
+    text: str, name: str, place: tuple[int, int] | None
+) -> None:
+    assert find_name(text, name) == place
 
 
-def test_triples_keep_their_line_and_the_weight_of_their_document() -> None:
-    text = "Ada -[knows]-> Bob\nBob -[knows]-> Cy"
+def test_triples_keep_their_line_and_their_weight() -> None:
+    lines = ["Ada -[knows]-> Bob", "Bob -[knows]-> Cy"]
+    text = "\n".join(lines)
     bound = extract_triples(
-        of_bridge(text, kind="triples"),
-        {("d", "Ada -[knows]-> Bob"): 4.0, ("e", "Bob -[knows]-> Cy"): 9.0},
+        of_bridge(text, kind="triples"), {("d", lines[0]): 4.0, ("e", lines[1]): 9.0}
     )
-    assert [(text[r.start : r.end], r.weight) for r in bound.relations] == [
-        ("Ada -[knows]-> Bob", 4.0),
-        ("Bob -[knows]-> Cy", 1.0),
-    ]
-    assert [m.name for m in bound.mentions] == ["Ada", "Bob", "Cy"]
+    assert [text[one.start : one.end] for one in bound.relations] == lines
+    assert [one.weight for one in bound.relations] == [4.0, 1.0]
+    assert [one.name for one in bound.mentions] == ["Ada", "Bob", "Cy"]
 
 
-OF_A_MILL = (
+MILL = (
     "After she had left the firm, its founder wrote that the second hall would never pay. He was "
     "wrong: by 1911 it did."
 )
-CHUNK = chunk_of(OF_A_MILL, ordinal=1, title="Harrow Mill")
-# Pronouns resolved, names from elsewhere in the document, descriptions in other words, an abstract
-# thing.
-SAID = Extracted.model_validate(
-    {
-        "entities": [
-            {
-                "name": "Harrow Mill",
-                "kind": "organisation",
-                "description": "A mill with two halls.",
-            },
-            {
-                "name": "Rut Hald",
-                "kind": "person",
-                "description": "She left Harrow Mill before 1911.",
-            },
-            {"name": "Jonas Brandt", "kind": "person", "description": "Doubted the second hall."},
-            {
-                "name": "profitability",
-                "kind": "concept",
-                "description": "Reached by the second hall in 1911.",
-            },
-        ],
-        "relations": [
-            {
-                "source": "Rut Hald",
-                "target": "Harrow Mill",
-                "predicate": "left",
-                "strength": 7,
-                "keys": ["careers"],
-            },
-            {
-                "source": "Jonas Brandt",
-                "target": "Harrow Mill",
-                "predicate": "set up",
-                "description": "He set it up.",
-            },
-            {
-                "source": "Harrow Mill",
-                "target": "profitability",
-                "predicate": "reached in 1911",
-                "strength": 5,
-            },
-        ],
-    }
+# Pronouns resolved, names from elsewhere in the document, other words, an abstract thing.
+SAID = Extracted(
+    entities=[
+        EntityFound(name=name, kind=kind, description=description)
+        for name, kind, description in (
+            ("Harrow Mill", "organisation", "A mill with two halls."),
+            ("Rut Hald", "person", "She left Harrow Mill before 1911."),
+            ("Jonas Brandt", "person", "Doubted the second hall."),
+            ("profitability", "concept", "Reached by the second hall in 1911."),
+        )
+    ],
+    relations=[
+        related("Rut Hald", "Harrow Mill", "left", strength=7, keys=["careers"]),
+        related("Jonas Brandt", "Harrow Mill", "set up", description="He set it up."),
+        related("Harrow Mill", "profitability", "reached in 1911", strength=5),
+    ],
 )
 
 
@@ -169,57 +137,44 @@ async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     extract = Extract(Models.offline())
     written = Extract.output_format.write(ExtractGraph, {"found": SAID})
     extract.lm = DummyLM([{"found": written}], adapter=AsWritten())
-    found = await extract.run("Harrow Mill", OF_A_MILL)
+    found = await extract.run("Harrow Mill", MILL)
     assert found == SAID
-    bound = to_extraction(CHUNK, found)
+    bound = to_extraction(chunk_of(MILL, ordinal=1, title="Harrow Mill"), found)
     assert [(one.name, one.kind, one.description) for one in bound.mentions] == [
         (one.name, one.kind, one.description) for one in SAID.entities
     ]
     assert [
         (one.source, one.predicate, one.target, one.weight, one.keys) for one in bound.relations
     ] == [(one.source, one.predicate, one.target, one.strength, one.keys) for one in SAID.relations]
-    assert all(OF_A_MILL[one.start : one.end] for one in bound.relations), (
-        "each points to a sentence"
-    )
+    assert all(MILL[one.start : one.end] for one in bound.relations), "each points to a sentence"
 
 
-LONGEST_EXTRACTION = 420
+MOST_TOKENS = 420
 
 
-def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
+def test_the_instruction_that_is_sent_with_each_passage_is_short() -> None:
     system, *examples, asked = Extract(Models.offline()).module.prompt
-    assert count_tokens([system.content])[0] <= LONGEST_EXTRACTION
+    assert count_tokens([system.content])[0] <= MOST_TOKENS
     assert len(examples) == 4, "two, of two turns each"
-    assert sum(count_tokens([turn.content for turn in examples])) <= LONGEST_EXTRACTION
+    assert sum(count_tokens([turn.content for turn in examples])) <= MOST_TOKENS
     assert "[[ ## passage ## ]]" in asked.content
-    assert "kinds" not in asked.content, (
-        "what is the same in all calls stands in the system message"
-    )
+    assert "kinds" not in asked.content, "what all calls share stands in the system message"
 
 
-def read(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:
+# --- triples from a file to the store ---
+
+
+def indexed(rows: Sequence[Mapping[str, object]], folder: Path) -> tuple[Runtime, IndexReport]:
     runtime = opened(folder / "ws")
-    return runtime, asyncio.run(build_index(sources, IndexOptions(), runtime))
+    source = write_rows(folder / "facts.jsonl", rows)
+    return runtime, asyncio.run(build_index([source], IndexOptions(), runtime))
 
 
-def well_formed(rows: Sequence[Mapping[str, object]]) -> Counter[tuple[str, ...]]:
-    """The triples that must be found again, by document; names as the import keeps them."""
-    facts = (
-        tuple(one_line(clean(str(row.get(name, "")))) for name in ("document", *"spo"))
-        for row in rows
-    )
-    return Counter(fact for fact in facts if all(fact))
-
-
-def stored(runtime: Runtime) -> Counter[tuple[str, ...]]:
-    """The statements of the generation by document, each as often as it was asserted."""
-    found: Counter[tuple[str, ...]] = Counter()
+def stored(runtime: Runtime) -> Counter[tuple[object, ...]]:
+    """The triples of the generation by document, each as often as it was asserted."""
+    found: Counter[tuple[object, ...]] = Counter()
     with runtime.workspace.read() as generation:
-        owner = {
-            chunk.id: chunk.document
-            for chunk in generation.documents.chunks()
-            if chunk.kind == "triples"
-        }
+        owner = {chunk.id: chunk.document for chunk in generation.documents.chunks()}
         for extraction in generation.extractions.extractions(list(owner)):
             for one in extraction.relations:
                 found[owner[one.chunk], one.source, one.predicate, one.target] += round(one.weight)
@@ -230,26 +185,21 @@ def fact(s: str, p: str, o: str, document: str = "d", **more: object) -> dict[st
     return {"s": s, "p": p, "o": o, "document": document, **more}
 
 
-ODD = [
-    fact("Orla Bridge", "has [two] of", "Arch"),
-    fact("Orla Bridge", "[spans]", "River Tarn"),
-    fact("a -[b", "joins", "c]-> d"),
-    fact("桥", "位于", "“海岸”"),
-    fact("Orla Bridge", "is", "Orla Bridge"),
-    fact("x", "p", "y", document="e"),
-    *[fact("a", "p", "b")] * 2,
-    fact("a", "p", "b", weight=3),
-]
-
-
-def test_every_triple_is_there_with_its_document_and_weight_whatever_signs_it_holds(
-    tmp_path: Path,
-) -> None:
-    runtime, report = read(tmp_path, write_rows(tmp_path / "facts.jsonl", ODD))
+def test_every_triple_is_stored_whatever_signs_it_holds(tmp_path: Path) -> None:
+    rows = [
+        fact("Orla Bridge", "has [two] of", "Arch"),
+        fact("Orla Bridge", "[spans]", "River Tarn"),
+        fact("a -[b", "joins", "c]-> d"),
+        fact("桥", "位于", "“海岸”"),
+        fact("Orla Bridge", "is", "Orla Bridge"),
+        fact("x", "p", "y", document="e"),
+        *[fact("a", "p", "b")] * 2,
+        fact("a", "p", "b", weight=3),
+    ]
+    runtime, report = indexed(rows, tmp_path)
     assert report.dead_letters == 0
-    assert stored(runtime) == well_formed(ODD) + Counter({("d", "a", "p", "b"): 2}), (
-        "one row has the weight of three"
-    )
+    expected = Counter(tuple(row[key] for key in ("document", "s", "p", "o")) for row in rows)
+    assert stored(runtime) == expected + Counter({("d", "a", "p", "b"): 2}), "a weight of three"
 
 
 @pytest.mark.parametrize(
@@ -262,12 +212,10 @@ def test_every_triple_is_there_with_its_document_and_weight_whatever_signs_it_ho
         (fact("a", "p", "word " * 300), "more than 1000"),
     ],
 )
-def test_what_is_no_triple_is_a_dead_letter_with_its_line_and_reason(
-    tmp_path: Path, row: dict[str, object], reason: str
+def test_a_bad_row_is_a_dead_letter_with_its_line_and_reason(
+    row: dict[str, object], reason: str, tmp_path: Path
 ) -> None:
-    runtime, report = read(
-        tmp_path, write_rows(tmp_path / "facts.jsonl", [fact("a", "p", "b"), row])
-    )
+    runtime, report = indexed([fact("a", "p", "b"), row], tmp_path)
     with runtime.workspace.read() as generation:
         (letter,) = generation.extractions.dead_letters()
     assert report.dead_letters == 1
@@ -276,6 +224,8 @@ def test_what_is_no_triple_is_a_dead_letter_with_its_line_and_reason(
     assert letter.remedy
     assert stored(runtime).total() == 1
 
+
+# --- rounds ---
 
 # The scripted model leaves single words out where there are longer names, until it is asked again.
 PASSAGE = "Ada Lovelace met Charles Babbage. Charles Babbage lived in London."
@@ -290,34 +240,26 @@ async def models(model_server: Server) -> AsyncIterator[Models]:
 
 async def test_a_round_adds_what_was_missed(models: Models, model_server: Server) -> None:
     found = await Extract(models, gleanings=1).run("T", PASSAGE)
-    assert [entity.name for entity in found.entities] == [
-        "Ada Lovelace",
-        "Charles Babbage",
-        "London",
-    ]
-    assert [(link.source, link.target) for link in found.relations] == [
-        ("Ada Lovelace", "Charles Babbage"),
-        ("Charles Babbage", "London"),
+    ada, charles, london = "Ada Lovelace", "Charles Babbage", "London"
+    assert [entity.name for entity in found.entities] == [ada, charles, london]
+    assert [(one.source, one.target) for one in found.relations] == [
+        (ada, charles),
+        (charles, london),
     ]
     asked = model_server.requests()[-1]
     assert asked["step"] == "glean"
-    # A round is told what is known: names, and statements.
+    # The round is told the names and statements that are known.
     assert '"Charles Babbage", "Ada Lovelace -[met]-> Charles Babbage"]' in str(asked["body"])
 
 
 async def test_the_rounds_end_where_nothing_is_new(models: Models, model_server: Server) -> None:
     await Extract(models, gleanings=5).run("T", PASSAGE)
-    assert {name: row["calls"] for name, row in model_server.stats()["steps"].items()} == {
-        "extract": 1,
-        "glean": 2,
-    }
-    assert [(step, spent.calls) for step, _, spent in models.meter.rows()] == [
-        ("extract", 1),
-        ("glean", 2),
-    ]
+    calls = {name: row["calls"] for name, row in model_server.stats()["steps"].items()}
+    assert calls == {"extract": 1, "glean": 2}
+    assert {step: spent.calls for step, _, spent in models.meter.rows()} == calls
 
 
-async def test_a_failing_round_is_an_error_and_not_an_answer_that_found_little(
+async def test_a_failing_round_is_an_error_not_a_small_answer(
     models: Models, model_server: Server
 ) -> None:
     model_server.misbehave({"kind": "unauthorized", "step": "glean"})
@@ -325,44 +267,28 @@ async def test_a_failing_round_is_an_error_and_not_an_answer_that_found_little(
         await Extract(models, gleanings=1).run("T", PASSAGE)
 
 
-def about(name: str, *said: str, kind: str = "person") -> list[EntityFound]:
-    return [EntityFound(name=name, kind=kind, description=text) for text in said]
-
-
-def link(target: str, *said: str, predicate: str = "met") -> list[RelationFound]:
-    return [
-        RelationFound(source="A", target=target, predicate=predicate, description=text)
-        for text in said
-    ]
-
-
-def test_a_further_thing_said_of_a_known_name_or_statement_is_kept_beside_the_first() -> None:
-    first = Extracted(
-        entities=about("Ada", "She kept the light."), relations=link("B", "They met.")
+def said(name: str, target: str, text: str, predicate: str = "met") -> Extracted:
+    """A description of a name, and of its relation to a target, in the same words."""
+    return Extracted(
+        entities=[EntityFound(name=name, kind="person", description=text)],
+        relations=[related("A", target, predicate, description=text)],
     )
-    more = Extracted(
-        entities=about("Ada", "She was born in Velin."), relations=link("B", "A met B in Velin.")
-    )
-    merged = merge(first, more)
-    assert [entity.description for entity in merged.entities] == [
-        "She kept the light.",
-        "She was born in Velin.",
-    ]
-    assert [one.description for one in merged.relations] == ["They met.", "A met B in Velin."]
+
+
+def test_a_further_description_is_kept_with_the_first() -> None:
+    merged = merge(said("Ada", "B", "She kept the light."), said("Ada", "B", "She was in Velin."))
+    for found in (merged.entities, merged.relations):
+        assert [one.description for one in found] == ["She kept the light.", "She was in Velin."]
 
 
 @pytest.mark.parametrize(
     "again", ["She kept the light in Velin.", "she  kept the light", "the Light, in Velin!", ""]
 )
 def test_what_was_said_already_is_no_addition(again: str) -> None:
-    first = Extracted(
-        entities=about("Ada Lund", "She kept the light in Velin."),
-        relations=link("B", "She kept the light in Velin."),
-    )
-    more = Extracted(
-        entities=about("ADA  Lund", again), relations=link("b", again, predicate="Met")
-    )
-    assert merge(first, more) == first
-    assert (
-        merge(first, Extracted(entities=about("Ada Lund", "the li"))) != first
-    )  # a part of a word is no part
+    first = said("Ada Lund", "B", "She kept the light in Velin.")
+    assert merge(first, said("ADA  Lund", "b", again, predicate="Met")) == first
+
+
+def test_a_part_of_a_word_is_an_addition() -> None:
+    first = said("Ada Lund", "B", "She kept the light in Velin.")
+    assert merge(first, said("Ada Lund", "B", "the li")) != first

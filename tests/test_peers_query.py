@@ -1,5 +1,4 @@
-"""What other systems get wrong when they answer: each defect as a question to ours, end to end,
-offline and on a model.
+"""Defects of other systems as questions, end to end, offline and on a model.
 
 StructRAG: the catalogue crashes, failed documents leave the count, figures lose their format.
 PolyG: a failed classifier is an apology, only two entities are used. ERM4: the trigger is never
@@ -57,10 +56,10 @@ NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)* \S", re.M)
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four texts and some triples, indexed offline."""
-    rows: list[dict[str, str]] = [
-        {"id": key, "title": title, "text": text} for key, (title, text) in TEXTS.items()
+    rows = [
+        *({"id": key, "title": title, "text": text} for key, (title, text) in TEXTS.items()),
+        *(dict(zip("spo", tie, strict=True)) for tie in TIES),
     ]
-    rows += [dict(zip("spo", tie, strict=True)) for tie in TIES]
     return indexed(tmp_path_factory.mktemp("peers"), rows)
 
 
@@ -101,12 +100,10 @@ async def test_a_structure_that_a_model_cannot_write_is_told(
 
 
 async def test_figures_keep_their_format(offline: Session, on_model: Session) -> None:
-    plain = await asked(PRICE, offline, structure="table")
-    assert COST in plain.answer
-    assert "1308463" not in plain.model_dump_json()
-    written = await asked(PRICE, on_model, structure="table")
-    assert COST in written.answer
-    assert "1308463" not in written.model_dump_json()
+    for session in (offline, on_model):
+        answer = await asked(PRICE, session, structure="table")
+        assert COST in answer.answer
+        assert "1308463" not in answer.model_dump_json()
 
 
 async def test_all_that_a_question_names_is_connected(offline: Session) -> None:
@@ -118,30 +115,22 @@ async def test_all_that_a_question_names_is_connected(offline: Session) -> None:
 
 
 @pytest.mark.parametrize(("effort", "read"), [("medium", False), ("high", True)])
-async def test_with_high_effort_the_neighbours_of_the_best_passages_are_read(
+async def test_high_effort_reads_the_neighbours_of_the_best_passages(
     effort: Effort, read: bool, model_server: Server, tmp_path: Path
 ) -> None:
-    model_server.reset()
     months = [
         f"In month {number} the ferry of Ostrel carried {number * 7} carts. " * 3
         for number in range(1, 40)
     ]
     months[20] = "The ferryman Toma Brisk drowned in the spring flood. " * 3
-    (tmp_path / "ledger.txt").write_text("\n\n".join(months), encoding="utf-8")
-    settings = {
-        "lm_base_url": model_server.base_url,
-        "lm_api_key": "k",
-        "chunk_tokens": 40,
-        "chunk_overlap": 0,
-    }
-    await build_index(
-        [tmp_path / "ledger.txt"], IndexOptions(), opened(tmp_path / "ws", **settings)
-    )
-    runtime = opened(tmp_path / "ws", **settings, lm="openai/m")
-    with open_session(runtime) as session:
-        await asked("Who was Toma Brisk, the ferryman?", session, effort=effort, mode="naive")
-        await asked("Who was Toma Brisk, the ferryman?", session, effort=effort, mode="naive", k=1)
-    await runtime.models.aclose()
+    ledger = tmp_path / "ledger.txt"
+    ledger.write_text("\n\n".join(months), encoding="utf-8")
+    cut = {"chunk_tokens": 40, "chunk_overlap": 0}
+    await build_index([ledger], IndexOptions(), opened(tmp_path / "ws", **cut))
+    async with session_on(model_server, tmp_path / "ws") as session:
+        for k in (None, 1):
+            question = "Who was Toma Brisk, the ferryman?"
+            await asked(question, session, effort=effort, mode="naive", k=k)
     prompts = [
         str(request["body"]) for request in model_server.requests() if request["step"] == "answer"
     ]

@@ -1,9 +1,7 @@
-"""Reports and descriptions: what they are written from, cited, written once, and which stand after
-a change.
-"""
+"""Reports and descriptions: what they are written from, and which stand after a change."""
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
@@ -33,57 +31,63 @@ from tests.query.steps import scripted, sent
 from tests.records import evidence_of
 
 GOLDEN = Path(__file__).parent / "golden"
-SENTENCES = (
-    "Orla Bridge was designed by Tomas Reyd.",
-    "Tomas Reyd studied under Ana Korb.",
-    "Ana Korb lived in Velin.",
+STATED = (
+    ("Orla Bridge", "Tomas Reyd", "Orla Bridge was designed by Tomas Reyd."),
+    ("Tomas Reyd", "Ana Korb", "Tomas Reyd studied under Ana Korb."),
+    ("Ana Korb", "Velin", "Ana Korb lived in Velin."),
 )
-FOURTH = "Orla Bridge stands in Velin."
 NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
-ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
-
-
-SMALL = evidence_of([(*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)])
+SMALL = evidence_of(STATED)
 # With a fourth statement, so that quoting alone makes no report.
-LARGER = evidence_of(
-    [
-        *((*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)),
-        ("Orla Bridge", "Velin", FOURTH),
-    ]
+LARGER = evidence_of([*STATED, ("Orla Bridge", "Velin", "Orla Bridge stands in Velin.")])
+
+
+def community(name: str, *members: str, level: int = 0, parent: str | None = None) -> Community:
+    return Community(id=name, level=level, parent=parent, members=members)
+
+
+WHOLE = community("com_0", *sorted(NAMES))
+REPORT = Report(
+    community="was",
+    level=0,
+    title="t",
+    summary="s",
+    rating=1.0,
+    rating_reason="r",
+    findings=(),
+    inputs="inp_1",
 )
-WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
-ALONE = Community(id="com_2", level=0, parent=None, members=("Velin",))
 
 
 async def test_a_single_entity_has_no_report() -> None:
-    found = (await report([WHOLE, ALONE], SMALL, WriteReports(Models.offline()), {})).reports
+    writer = WriteReports(Models.offline())
+    found = (await report([WHOLE, community("com_2", "Velin")], SMALL, writer, {})).reports
     assert [one.community for one in found] == ["com_0"]
 
 
-async def test_a_small_community_costs_no_call_and_all_its_statements_are_quoted() -> None:
+async def test_a_small_community_is_quoted_without_a_call() -> None:
     writer = scripted(WriteReports)
     (found,) = (await report([WHOLE], SMALL, writer, {})).reports
-    assert sorted(finding.explanation for finding in found.findings) == sorted(SENTENCES)
+    quoted = sorted(finding.explanation for finding in found.findings)
+    assert quoted == sorted(sentence for *_, sentence in STATED)
     assert sent(writer) == []
 
 
 def test_a_report_offline_reads_like_the_golden_one() -> None:
     given = [
-        StatementGiven(number=n, text=said, entities=ends, degree=3)
-        for n, (said, ends) in enumerate(zip(SENTENCES, ENDS, strict=True), 1)
+        StatementGiven(number=number, text=sentence, entities=tuple(ends), degree=3)
+        for number, (*ends, sentence) in enumerate(STATED, 1)
     ]
     written = report_offline([(name, "") for name in NAMES], given).model_dump_json(indent=2) + "\n"
     assert written == (GOLDEN / "report_offline.json").read_text(encoding="utf-8")
 
 
-async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it_made_them_up() -> (
-    None
-):
-    def finding(number: int, *numbers: int) -> dict[str, object]:
+async def test_a_finding_keeps_its_places_and_is_dropped_without_any() -> None:
+    def finding(number: int, *statements: int) -> dict[str, object]:
         return {
             "summary": f"s{number}",
             "explanation": f"A paragraph {number}. " * 9,
-            "statements": list(numbers),
+            "statements": list(statements),
         }
 
     findings = [finding(0, 4, 2, 1, 99), finding(99, 77), *[finding(n, 3) for n in range(1, 10)]]
@@ -98,63 +102,41 @@ async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it
     (found,) = (await report([WHOLE], LARGER, writer, {})).reports
     assert [one.summary for one in found.findings] == [f"s{number}" for number in range(10)]
     assert found.findings[0].explanation == "A paragraph 0. " * 9
-    said = [
-        LARGER.chunks[0].text[place.start - 50 : place.end - 50]
-        for place in found.findings[0].places
-    ]
+    places = found.findings[0].places
+    said = [LARGER.chunks[0].text[place.start - 50 : place.end - 50] for place in places]
     assert len(said) == len(set(said)) == 3
-    assert set(said) <= {*SENTENCES, FOURTH}
+    assert set(said) <= {"Orla Bridge stands in Velin.", *(sentence for *_, sentence in STATED)}
 
 
-async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() -> None:
-    evidence = LARGER
-    first = replace(evidence.relations[0], description="Reyd, taught by Korb, made the bridge.")
-    again = evidence.places[1]._replace(item=first.id)
+def test_a_description_of_a_model_is_cited_with_all_its_places() -> None:
+    first = replace(LARGER.relations[0], description="Reyd, taught by Korb, made the bridge.")
+    again = LARGER.places[1]._replace(item=first.id)
     evidence = replace(
-        evidence, relations=(first, *evidence.relations[1:]), places=(*evidence.places, again)
+        LARGER, relations=(first, *LARGER.relations[1:]), places=(*LARGER.places, again)
     )
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
-    (places,) = [
-        places
-        for given, places in zip(context.given, context.places, strict=True)
-        if given.text == first.description
-    ]
-    assert [place.start for place in places] == [evidence.places[0].start, again.start]
+    place = next(at for at, given in enumerate(context.given) if given.text == first.description)
+    starts = [span.start for span in context.places[place]]
+    assert starts == [LARGER.places[0].start, again.start]
 
 
-GROUPS = {"a": 5, "b": 4, "c": 3}
-BRIDGES = (("a0", "b0"), ("b1", "c1"))
+SIZES = {"a": 5, "b": 4, "c": 3}
+GROUPS = {group: [f"{group}{n}" for n in range(size)] for group, size in SIZES.items()}
+PARTS = [community(group, *own, level=1, parent="whole") for group, own in GROUPS.items()]
+ALL_GROUPS = community("whole", *chain.from_iterable(GROUPS.values()))
 
 
-def grouped_evidence(words: int = 8) -> ReportEvidence:
-    """Three groups in which everyone knows everyone, two edges between them; a sentence of so many
-    words an edge.
-    """
-    pairs = [
-        pair
-        for group, size in GROUPS.items()
-        for pair in combinations([f"{group}{n}" for n in range(size)], 2)
-    ]
-    pairs += BRIDGES
-    stated = [
-        (one, other, f"{one} knows {other}" + " indeed" * (words - 3) + ".") for one, other in pairs
-    ]
+def grouped_evidence() -> ReportEvidence:
+    """Three groups in which everyone knows everyone, and two edges between them."""
+    pairs = [pair for own in GROUPS.values() for pair in combinations(own, 2)]
+    pairs += [("a0", "b0"), ("b1", "c1")]
+    stated = [(one, other, f"{one} knows {other}{' indeed' * 5}.") for one, other in pairs]
     return evidence_of(stated, described=True)
 
 
-ALL_GROUPS = Community(
-    id="whole",
-    level=0,
-    parent=None,
-    members=tuple(f"{g}{n}" for g, size in GROUPS.items() for n in range(size)),
-)
-PARTS = [
-    Community(id=group, level=1, parent="whole", members=tuple(f"{group}{n}" for n in range(size)))
-    for group, size in GROUPS.items()
-]
-
-
-def reports_of(desk: ReportContextBuilder) -> None:
+def context_of_groups(limit: int) -> ReportContext:
+    """The context of all groups, where each has a report."""
+    builder = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], limit)
     for part in PARTS:
         finding = Finding(
             summary="s",
@@ -163,16 +145,15 @@ def reports_of(desk: ReportContextBuilder) -> None:
             start=0,
             end=5,
         )
-        desk.reports[part.id] = Report(
-            community=part.id,
-            level=1,
-            title=f"Group {part.id}",
-            summary="They are close.",
-            rating=1,
-            rating_reason="",
-            findings=(finding,),
-            inputs="",
+        builder.reports[part.id] = REPORT.model_copy(
+            update={
+                "community": part.id,
+                "title": f"Group {part.id}",
+                "summary": "They are close.",
+                "findings": (finding,),
+            }
         )
+    return builder.context(ALL_GROUPS, "m")
 
 
 def said(context: ReportContext) -> list[str]:
@@ -190,25 +171,19 @@ def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
 
 
 def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> None:
-    desk = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 400)
-    reports_of(desk)
-    one = desk.context(ALL_GROUPS, "m")
-    assert sum(count_tokens(said(one))) <= 400
-    assert [name for name, _ in one.members if name.startswith("Group")] == ["Group a"]
-    assert "All of a know each other." in said(one)
-    assert not any("a1 knows a2" in text for text in said(one))
-    assert any("a0 knows b0" in text for text in said(one)), "what ties two communities stays"
-    assert any("b1 knows b2" in text for text in said(one)), (
-        "the others keep their element summaries"
-    )
-    less = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 200)
-    reports_of(less)
-    two = less.context(ALL_GROUPS, "m")
-    assert [name for name, _ in two.members if name.startswith("Group")] == ["Group a", "Group b"]
-    assert sum(count_tokens(said(two))) <= 200
+    for limit, groups in ((400, ["Group a"]), (200, ["Group a", "Group b"])):
+        context = context_of_groups(limit)
+        assert sum(count_tokens(said(context))) <= limit
+        assert [name for name, _ in context.members if name.startswith("Group")] == groups
+    texts = said(context_of_groups(400))
+    assert "All of a know each other." in texts
+    assert not any("a1 knows a2" in text for text in texts)
+    # The edges between communities, and the elements of the others, are kept.
+    assert any("a0 knows b0" in text for text in texts)
+    assert any("b1 knows b2" in text for text in texts)
 
 
-async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> None:
+async def test_a_changed_sub_report_changes_only_the_report_above() -> None:
     evidence, writer = grouped_evidence(), WriteReports(Models.offline())
     first = await report([ALL_GROUPS, *PARTS], evidence, writer, {}, limit=300)
     changed = tuple(
@@ -224,19 +199,11 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
     assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
 
 
-PEOPLE = tuple(f"e{number:02}" for number in range(20))
-BEFORE = Community(id="was", level=0, parent=None, members=PEOPLE)
-AFTER = Community(id="is", level=0, parent=None, members=(*PEOPLE, "new"))
-REPORT = Report(
-    community="was",
-    level=0,
-    title="t",
-    summary="s",
-    rating=1.0,
-    rating_reason="r",
-    findings=(),
-    inputs="inp_1",
-)
+# --- after a change -------------------------------------------------------------------------------
+
+PEOPLE = [f"e{number:02}" for number in range(20)]
+BEFORE = community("was", *PEOPLE)
+AFTER = community("is", *PEOPLE, "new")
 
 
 def still_valid(
@@ -250,7 +217,7 @@ def still_valid(
     return still_valid_reports(hierarchy, [report], lost or set(), touched or {"new"}, limit)
 
 
-def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_up() -> None:
+def test_a_report_stands_until_what_was_added_adds_up() -> None:
     (report,) = still_valid()
     assert report.community == "is"
     assert report.stale == pytest.approx(1 / 21)
@@ -276,8 +243,11 @@ def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_
         "no model could write it",
     ],
 )
-def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
+def test_otherwise_it_is_written_again(changed: dict[str, object]) -> None:
     assert still_valid(**changed) == []  # type: ignore[arg-type]
+
+
+# --- descriptions ---------------------------------------------------------------------------------
 
 
 def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
@@ -304,7 +274,7 @@ def test_the_sentence_that_defines_comes_first() -> None:
     )
 
 
-async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
+async def test_a_model_is_asked_only_if_there_is_much_to_summarise() -> None:
     summarizer = scripted(Summarize, "All.", "Long.")
     many = tuple(f"Statement {number}." for number in range(MOST_JOINED + 1))
     long = ("First " + "word " * MOST_JOINED_TOKENS, "Second.")
@@ -332,12 +302,10 @@ async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summari
     assert found.description == f"Part {len(parts)}."
 
 
-# --- relations ------------------------------------------------------------------------------------
-
 LONG = "a long statement " * 40
 
 
-def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGraph:
+def tied(*statements: tuple[str, ...]) -> ResolvedGraph:
     """One relation for each group of statements."""
     relations = tuple(
         Relation(
@@ -346,7 +314,7 @@ def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGr
             target="b",
             predicate=f"p{n}",
             description=min(said, key=len),
-            keys=keys,
+            keys=("e",),
         )
         for n, said in enumerate(statements)
     )
@@ -354,24 +322,15 @@ def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGr
     return replace(graph_of(a=("A.",), b=("B.",)), relations=relations, statements=several)
 
 
-def relating(*answers: list[dict[str, object]]) -> DescribeRelations:
-    return scripted(DescribeRelations, *({"relations": answer} for answer in answers))
-
-
 def described(number: int, text: str, *keys: str) -> dict[str, object]:
     return {"relation": number, "description": text, "keys": list(keys)}
 
 
 async def test_relations_with_much_to_say_are_described_together_with_their_keys() -> None:
-    relater = relating(
-        [described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")]
-    )
+    both = [described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")]
+    relater = scripted(DescribeRelations, {"relations": both})
     graph = tied(
-        (f"One. {LONG}", "Two."),
-        ("Only this.",),
-        (f"Three. {LONG}", "Four."),
-        ("Short.", "Brief."),
-        keys=("e",),
+        (f"One. {LONG}", "Two."), ("Only this.",), (f"Three. {LONG}", "Four."), ("Short.", "Brief.")
     )
     found = (await summarize(graph, Summarize(Models.offline()), relater)).graph.relations
     assert len(sent(relater)) == 1
@@ -384,8 +343,9 @@ async def test_relations_with_much_to_say_are_described_together_with_their_keys
     assert [one.keys for one in found] == [("x", "y"), ("e",), ("k",), ("e",)]
 
 
-async def test_a_relation_is_described_again_when_prompt_or_statements_change() -> None:
-    relater = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
+async def test_a_relation_is_described_again_if_its_statements_change() -> None:
+    answers = ({"relations": [described(0, text, "k")]} for text in ("As told.", "Anew."))
+    relater = scripted(DescribeRelations, *answers)
     graph = tied((f"One. {LONG}", "Two."))
     first = await summarize(graph, Summarize(Models.offline()), relater)
     known = {"rel_0": KnownDescription(inputs=first.inputs["rel_0"], text="As told.", keys=("k",))}
@@ -393,6 +353,5 @@ async def test_a_relation_is_described_again_when_prompt_or_statements_change() 
     assert (again.graph, again.inputs) == (first.graph, first.inputs)
     assert len(sent(relater)) == 1
     more = tied((f"One. {LONG}", "Two.", "Three."))
-    assert (await summarize(more, Summarize(Models.offline()), relater, known)).graph.relations[
-        0
-    ].description == "Anew."
+    changed = await summarize(more, Summarize(Models.offline()), relater, known)
+    assert changed.graph.relations[0].description == "Anew."

@@ -1,6 +1,4 @@
-"""Workspaces for tests: opened without vectors and without the person's settings, and indexed from
-rows.
-"""
+"""Workspaces for tests: indexed from rows, without vectors and without the person's settings."""
 
 import asyncio
 import json
@@ -20,22 +18,20 @@ from tests.settings import load_settings
 
 
 def opened(workspace: Path, **settings: object) -> Runtime:
-    """The workspace's runtime, with these settings besides."""
-    return open_runtime(
-        load_settings({"workspace": workspace, "embedding": "none", **settings}, {})
-    )
+    """The runtime of a workspace with these settings."""
+    given = {"workspace": workspace, "embedding": "none", **settings}
+    return open_runtime(load_settings(given, {}))
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> Path:
-    """A JSON Lines file."""
-    path.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
-    )
+    """A JSON Lines file of rows."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8")
     return path
 
 
 def quays(count: int) -> list[dict[str, str]]:
-    """So many short documents on quays, their builder and the years."""
+    """Short documents on quays, their builder and the years."""
     text = "Quay {0} of Velin was built by Ana Korb in {1}."
     return [
         {"id": f"d{n}", "title": f"Quay {n}", "text": text.format(n, 1800 + n)}
@@ -44,7 +40,7 @@ def quays(count: int) -> list[dict[str, str]]:
 
 
 def indexed(folder: Path, rows: Iterable[Any], **settings: object) -> Path:
-    """A workspace in the folder, made of the rows with these settings."""
+    """A workspace in the folder, indexed from the rows with these settings."""
     source = write_rows(folder / "rows.jsonl", rows)
     asyncio.run(build_index([source], IndexOptions(), opened(folder / "ws", **settings)))
     return folder / "ws"
@@ -52,7 +48,7 @@ def indexed(folder: Path, rows: Iterable[Any], **settings: object) -> Path:
 
 @asynccontextmanager
 async def session_on(server: Server, workspace: Path) -> AsyncIterator[Session]:
-    """A session whose every role has the model of a scripted server, its counters at nothing."""
+    """A session in which a scripted server, with counters at 0, is the model of every role."""
     server.reset()
     runtime = opened(workspace, lm="openai/m", lm_base_url=server.base_url, lm_api_key="k")
     with open_session(runtime) as session:
@@ -61,5 +57,4 @@ async def session_on(server: Server, workspace: Path) -> AsyncIterator[Session]:
 
 
 async def asked(question: str, session: Session, **options: Any) -> Answer:
-    """The answer to a question with these options."""
     return await answer_question(question, AskOptions(**options), session)

@@ -1,4 +1,4 @@
-"""`trellis ask` and `retrieve`: one question, or a file of them."""
+"""`trellis ask` and `retrieve`, for one question or a file of questions."""
 
 import asyncio
 import sys
@@ -34,7 +34,7 @@ from tasks.retrieve.pages import FolderRetriever
 
 
 def known_mode(_type: object, mode: str) -> None:
-    """Raises ValueError for a mode that is not there."""
+    """Raise ValueError for an unknown mode."""
     if mode not in mode_names():
         near = did_you_mean(mode, mode_names())
         raise ValueError(f"{near}Use one of {', '.join(mode_names())}.")
@@ -47,16 +47,16 @@ Question = Annotated[str | None, Parameter(help="One question.")]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class AskedFor:
-    """What `ask` and `retrieve` take beside the question."""
+class SearchArguments:
+    """The common options of `ask` and `retrieve`."""
 
     questions: Input | None = None
     """Rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each."""
     mode: Mode = AUTO
     level: CountFrom0 | None = None
-    """Of the reports that mode global reads; 0: broadest."""
+    """The level of the reports that mode global reads; 0 is the broadest."""
     effort: Effort | None = None
-    """How much is given to models (default: TRELLIS_EFFORT, medium)."""
+    """How much models read (default: TRELLIS_EFFORT, medium)."""
     response: str = ""
     """The form of the answer: "a list", "one paragraph", "in German"."""
     k: Count | None = None
@@ -64,11 +64,11 @@ class AskedFor:
     where: str | None = None
     """Only documents with: "year >= 2020 and language = 'en'"."""
     pages: Path | None = None
-    """Read the files of this folder too, beside the index."""
+    """Search the files of this folder in addition to the index."""
     as_of: AsOf = None
 
     def options(self, question: str | None) -> AskOptions:
-        """How a question is answered. Raises UsageError for what cannot be meant."""
+        """Convert the arguments to options. Raises UsageError."""
         if (question is None) == (self.questions is None):
             raise UsageError(
                 "One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE."
@@ -88,7 +88,7 @@ class AskedFor:
         )
 
 
-ASKED_FOR = AskedFor()
+SEARCH = SearchArguments()
 
 
 @command
@@ -96,18 +96,18 @@ def ask(
     question: Question = None,
     /,
     *,
-    asked: AskedFor = ASKED_FOR,
+    asked: SearchArguments = SEARCH,
     structure: StructureType | None = None,
     history: Input | None = None,
     record: Record = False,
     common: Common = COMMON,
 ) -> int:
-    """Answer; 1 where rows of a file failed.
+    """Answer; return 1 if questions of a file failed.
 
     Args:
-        structure: Instead of the router's.
-        history: What was said before the question: a file of texts or {role, content}, oldest
-            first; a list in JSON, or one JSON line each (- for stdin).
+        structure: How the evidence is organised (default: the router chooses).
+        history: A file of earlier turns, oldest first: texts or {role, content}, as a list in JSON
+            or one JSON line each (- for stdin).
     """
     screen = common.screen
     options = replace(asked.options(question), structure=structure)
@@ -125,19 +125,16 @@ def ask(
         with open_session(common.runtime(reading=True), asked.as_of) as session:
             if question is None:
                 return _answer_file(asked, options, answer_question, session, screen)
-            with shown_draft(screen) as on_text:
-                drafted = replace(options, on_text=on_text)
-                answer = asyncio.run(answer_question(question, drafted, session))
+            with _live_draft(screen) as on_text:
+                drafting = replace(options, on_text=on_text)
+                answer = asyncio.run(answer_question(question, drafting, session))
     show_answer(answer, screen, with_structure=structure is not None)
     return 0
 
 
 @contextmanager
-def shown_draft(screen: Screen) -> Iterator[Show | None]:
-    """Show pieces of a text as they come, where people watch; None elsewhere.
-
-    What is shown goes away at the end of the block: the result follows by itself.
-    """
+def _live_draft(screen: Screen) -> Iterator[Show | None]:
+    """Show the pieces of a draft on a terminal, and remove it at the end; elsewhere yield None."""
     if screen.as_json or not sys.stdout.isatty():
         yield None
         return
@@ -147,7 +144,7 @@ def shown_draft(screen: Screen) -> Iterator[Show | None]:
     def show(piece: str | Withdrawn) -> None:
         nonlocal draft
         draft = "" if isinstance(piece, Withdrawn) else draft + harmless(piece)
-        live.start()  # only now: without a model nothing is drafted
+        live.start()  # not earlier: without a model there is no draft
         live.update(Text(draft, style="dim"))
 
     try:
@@ -158,13 +155,9 @@ def shown_draft(screen: Screen) -> Iterator[Show | None]:
 
 @command
 def retrieve(
-    question: Question = None,
-    /,
-    *,
-    asked: AskedFor = ASKED_FOR,
-    common: Common = COMMON,
+    question: Question = None, /, *, asked: SearchArguments = SEARCH, common: Common = COMMON
 ) -> int:
-    """List passages; 1 where rows of a file failed."""
+    """List passages; return 1 if questions of a file failed."""
     screen = common.screen
     options = asked.options(question)
     with open_session(common.runtime(reading=True), asked.as_of) as session:
@@ -176,7 +169,10 @@ def retrieve(
 
 
 def _recorded(
-    question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None
+    question: str | None,
+    asked: SearchArguments,
+    structure: StructureType | None,
+    workspace: str | None,
 ) -> Answer:
     if question is None:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
@@ -198,9 +194,13 @@ def _recorded(
 
 
 def _answer_file(
-    asked: AskedFor, options: AskOptions, answering: Answering, session: Session, screen: Screen
+    asked: SearchArguments,
+    options: AskOptions,
+    answering: Answering,
+    session: Session,
+    screen: Screen,
 ) -> int:
-    """Write one line of JSON for each row of the file; 1 where any failed."""
+    """Write one line of JSON for each question of the file; return 1 if any failed."""
     text = _read(asked.questions or "", "questions", "--questions")
 
     async def answer_all() -> tuple[int, int]:
@@ -217,7 +217,7 @@ def _answer_file(
 
 
 def _read(path: str, what: str, option: str) -> str:
-    """The text of a file that an option names. Raises UsageError where it cannot be read."""
+    """Read the file of an option. Raises UsageError."""
     try:
         return sys.stdin.read() if path == "-" else text_of_file(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -234,7 +234,7 @@ def show_answer(
     with_structure: bool = False,
     most_lines: int | None = None,
 ) -> None:
-    """Show an answer, its sources, the structure where it was asked for, and how it was found."""
+    """Show an answer, its sources and how it was found; each section up to `most_lines` lines."""
     if screen.as_json:
         screen.json(answer)
         return

@@ -1,4 +1,4 @@
-"""`trellis reports` and `show`: a generation's reports and stored texts."""
+"""`trellis reports` and `show`: the reports and texts of a generation."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -26,7 +26,7 @@ SHOWN_MEMBERS = 30
 
 @command
 def show(document: str, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
-    """Print a document's text as offsets count it; with --json also where it came from.
+    """Print the stored text of a document; with --json also its sources.
 
     Args:
         document: Its id: the path in its source, or the row's id.
@@ -46,19 +46,19 @@ def reports(
     as_of: AsOf = None,
     common: Common = COMMON,
 ) -> None:
-    """List the reports, the most important first within a level, or show one.
+    """List the reports by level and importance, or show one.
 
     Args:
-        report: The community of a report, as the list shows it.
+        report: The id of a report, as the list shows it.
         level: Only this level; 0 is the broadest.
     """
     screen = common.screen
     with common.runtime().workspace.read(as_of) as generation:
-        listed = list_reports(generation)
         if report:
-            view = report_view(report, listed, generation)
+            view = report_view(report, generation)
             screen.result(view, lambda: _show_report(view, screen))
             return
+        listed = list_reports(generation)
     levels = sorted({row.level for row in listed.values()})
     if level is not None and level not in levels:
         have = ", ".join(map(str, levels)) or "none"
@@ -105,5 +105,5 @@ def _show_report(view: ReportView, screen: Screen) -> None:
 
 
 def quoted(place: Quote) -> str:
-    """A quote on one line."""
+    """Return a quote in one line."""
     return f'"{" ".join(place.quote.split())}"'

@@ -1,4 +1,4 @@
-"""`trellis forget`, `dead-letter` and `diff`: changes without the sources, and what changed."""
+"""`trellis forget`, `dead-letter` and `diff`: changes without the sources, and comparisons."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SHOWN_THINGS = 10
 SHOWN_ALIKE = 20
 FAILED_AGAIN = 1
 RETRY = "Try again: trellis dead-letter --retry"
-NEEDS_SOURCE = "Mend the rows in their files, then run trellis index on them."
+NEEDS_SOURCE = "Repair the rows in their files, then run trellis index on them."
 
 
 @command
@@ -32,18 +32,18 @@ def forget(
     undo: bool = False,
     common: Common = COMMON,
 ) -> None:
-    """Forget documents; with --undo let them in again.
+    """Forget documents; with --undo allow them again.
 
     Args:
-        documents: Its id: its path, or the row's.
-        undo: Let it in again; nothing is brought back by this alone.
+        documents: The id of a document: its path, or the row's id.
+        undo: Allow it again; the next index run of its source brings it back.
     """
     screen = common.screen
     if undo:
         generation = forgetting.let_in(documents, common.runtime())
         screen.result(
             {"documents": documents, "generation": generation},
-            "Let in again: index their source to bring them back.",
+            "Allowed again: index their source to bring them back.",
         )
         return
     with screen.progress() as progress:
@@ -55,26 +55,24 @@ def forget(
 
 
 def _show_left(report: forgetting.ForgetReport, screen: Screen) -> None:
-    """What is still there of the documents."""
+    """Show what remains of the documents."""
     if report.held:
         held = ", ".join(map(str, report.held))
-        line = f"read by somebody, gone with the next run after: {held}"
-        screen.warn(line)
+        screen.warn(f"still in use, removed by the next run after that: generations {held}")
     if report.same_text:
-        line = f"the same text stays in: {', '.join(report.same_text)}"
-        screen.warn(line)
+        screen.warn(f"the same text stays in: {', '.join(report.same_text)}")
     files = [f"stays as it is: {file}" for file in report.files]
     screen.rows(files, SHOWN_ALIKE, style="yellow")
     if report.documents:
         screen.line(
-            "It stays out until it is indexed by name, or let in with --undo. Your files are as "
-            "they were."
+            "It stays out until it is indexed by name or allowed with --undo. Your files are "
+            "unchanged."
         )
 
 
 @command
 def dead_letter(*, retry: bool = False, as_of: AsOf = None, common: Common = COMMON) -> int:
-    """List what failed; with --retry try it again, and return 1 where some fails again.
+    """List what failed; with --retry try it again, and return 1 if anything fails again.
 
     Args:
         retry: Try it again and publish what succeeds; needs no source.
@@ -107,11 +105,11 @@ def _retry(as_of: int | None, common: Common) -> int:
 
 
 def _show_letters(letters: Sequence[retrying.Letter], screen: Screen) -> None:
-    """Show them by step, error and remedy: one broken server fails a hundred passages alike."""
+    """Show failures grouped by step, error and remedy: they often have one cause."""
     if not letters:
         screen.line("Nothing failed.")
-    alike = by_key(((letter.step, letter.error, letter.remedy), letter) for letter in letters)
-    for (step, error, remedy), failed in alike.items():
+    groups = by_key(((letter.step, letter.error, letter.remedy), letter) for letter in letters)
+    for (step, error, remedy), failed in groups.items():
         screen.line(f"{len(failed)} in step {step}: {error}", style="yellow")
         if remedy:
             screen.line(remedy, indent=2)
@@ -140,7 +138,7 @@ def diff(
     Args:
         before: A number that `trellis generations` lists.
         after: Another one (default: the current one).
-        every: Every row, however many there are.
+        every: Show all rows.
     """
     screen = common.screen
     difference = compare(common.runtime().workspace, before, after)
@@ -149,8 +147,7 @@ def diff(
 
 
 def _show_diff(difference: Diff, most: int | None, screen: Screen) -> None:
-    title = f"From generation {difference.before} to generation {difference.after}"
-    screen.title(title)
+    screen.title(f"From generation {difference.before} to generation {difference.after}")
     if difference.same:
         screen.line("Nothing that is compared differs.", indent=2)
     for kind in KINDS:

@@ -1,7 +1,7 @@
-"""The command `trellis`: the table of its commands, and how what was typed becomes a call.
+"""The command `trellis`: the table of its commands, and the call of one of them.
 
-A command is a function in this folder. Its parameters are what can be typed: Cyclopts reads them,
-and imports the file of the command that runs, no other.
+A command is a function in this folder. Cyclopts reads its options from its signature, and imports
+only the file of the command that runs.
 """
 
 import atexit
@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 some rows or a model failed, 2 usage, 3 budget reached,
 
 
 class Command(NamedTuple):
-    """A line of the table: the function (or the Cyclopts app) of a command, and its help."""
+    """The import path of a command's function (or Cyclopts app), and its help."""
 
     path: str
     help: str
@@ -179,7 +179,7 @@ COMMANDS = {
 
 
 def trellis_app() -> App:
-    """Build the app with every command of the table; no command is imported by that."""
+    """Build the app with all commands, without importing them."""
     app = App(
         name="trellis",
         help="Answers from your documents, with sources: five RAG systems as one pipeline.",
@@ -191,39 +191,34 @@ def trellis_app() -> App:
         print_error=False,
     )
     for place, (name, command) in enumerate(COMMANDS.items()):
-        more = {"help_epilogue": epilogue(command.examples)} if command.examples else {}
+        examples = "\n  ".join(("Examples:", *command.examples.splitlines()))
+        more = {"help_epilogue": examples} if command.examples else {}
         app.command(command.path, name=name, help=command.help, sort_key=place, **more)
     return app
 
 
-def epilogue(examples: str) -> str:
-    """What stands below the help of a command."""
-    return "Examples:\n" + "\n".join(f"  {line}" for line in examples.splitlines())
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; `arguments` are the process's own by default."""
-    tokens = list(sys.argv[1:] if arguments is None else arguments)
-    leaving = Leaving() if arguments is None else None
-    code = _run(tokens)
-    if leaving is not None:
-        leaving.code = code
-    return code
+    """Run one command and return its exit code; by default with the arguments of the process."""
+    if arguments is not None:
+        return _run(list(arguments))
+    end = ProcessEnd()
+    end.code = _run(sys.argv[1:])
+    return end.code
 
 
-class Leaving:
-    """Ends the process of a command without the last checks of extension modules.
+class ProcessEnd:
+    """Ends the process without the last checks of extension modules.
 
-    In a process that ran a Prefect flow DuckDB's binding (nanobind) finds its own module alive at
-    the very end, though no connection of ours is, and lists it on standard error as leaked. Make it
-    before Prefect is imported: the handlers that Prefect registers later run first.
+    After a Prefect flow, DuckDB's binding (nanobind) lists its own module as leaked on standard
+    error, although every connection is closed. The handlers that Prefect registers run first if
+    this one is registered before Prefect is imported.
     """
 
     def __init__(self) -> None:
         self.code = 1
-        atexit.register(self._leave)
+        atexit.register(self._exit)
 
-    def _leave(self) -> None:
+    def _exit(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(self.code)
@@ -239,16 +234,16 @@ def _run(tokens: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"trellis: {error.message}\n{error.remedy}\n")
         if "--json" in tokens:
-            told = {"type": "UsageError", "message": error.message, "remedy": error.remedy}
-            sys.stdout.write(json.dumps({"error": told}, ensure_ascii=False) + "\n")
+            shown = {"type": "UsageError", "message": error.message, "remedy": error.remedy}
+            sys.stdout.write(json.dumps({"error": shown}, ensure_ascii=False) + "\n")
         return error.exit_code
-    except KeyboardInterrupt:  # while the command's file is imported
+    except KeyboardInterrupt:  # during the import of the command's file
         return 130
     return function(*bound.args, **bound.kwargs) or 0
 
 
 def _parsed(tokens: Sequence[str], app: App) -> tuple[Callable[..., int | None], BoundArguments]:
-    """Find the function that the tokens name. Raises UsageError for what cannot be meant."""
+    """Parse the tokens into a function and its arguments. Raises UsageError."""
     if not tokens:
         raise UsageError("A command is missing.", "See them all: trellis --help")
     try:
@@ -261,7 +256,7 @@ def _parsed(tokens: Sequence[str], app: App) -> tuple[Callable[..., int | None],
 
 
 def usage_error(error: CycloptsError, tokens: Sequence[str], app: App) -> UsageError:
-    """Say what is wrong with the tokens, which name is nearest, and where the help is."""
+    """Convert an error of the parser; the remedy offers a similar name and the right help."""
     chain, apps, rest = app.parse_commands(tokens)
     command = " ".join(("trellis", *chain))
     near = did_you_mean(rest[0], [name for name in apps[-1] if name[0] != "-"]) if rest else ""
@@ -280,6 +275,6 @@ def usage_error(error: CycloptsError, tokens: Sequence[str], app: App) -> UsageE
 
 
 def _is_unreadable(token: str, bound: BoundArguments) -> bool:
-    """Whether a token is no text. Sources are files: any bytes may be their names."""
+    """Whether a token is not UTF-8; only sources may be, since file names can be any bytes."""
     is_text = not any("\ud800" <= sign <= "\udfff" for sign in token)
     return not is_text and token not in bound.arguments.get("sources", ())

@@ -1,4 +1,4 @@
-"""What every command takes: its workspace, and whether a program reads its output."""
+"""The options of every command: `--workspace` and `--json`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from flows.settings import Settings, load_settings
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Common:
-    """What every command takes."""
+    """The options of every command, and what they open."""
 
     workspace: Annotated[str | None, Parameter(metavar="DIR")] = None
     """The folder of state (default ./.trellis)."""
@@ -24,11 +24,11 @@ class Common:
 
     @cached_property
     def screen(self) -> Screen:
-        """Where the command writes."""
+        """The output of the command."""
         return Screen(self.json)
 
     def settings(self) -> Settings:
-        """The settings in force, with the workspace that was named."""
+        """Load the settings, with the workspace of the command line."""
         return load_settings({"workspace": self.workspace})
 
     def runtime(
@@ -38,7 +38,7 @@ class Common:
         reading: bool = False,
         tell: Callable[[str], None] = unheard,
     ) -> Runtime:
-        """Open the workspace with the settings in force."""
+        """Open the workspace; `tell` gets messages for people before the end of a run."""
         return open_runtime(self.settings(), progress, reading, tell)
 
 

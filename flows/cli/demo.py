@@ -1,4 +1,4 @@
-"""`trellis demo`: the sample corpus, indexed and asked without a model, then with one at hand."""
+"""`trellis demo`: index the sample corpus and ask questions, without a model and with one."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from storage.errors import UsageError
 WORKSPACE = ".trellis-demo"
 QUESTION_FILES = ("questions.jsonl", "questions_global.jsonl")
 SHOWN_SOURCES = 4  # as many as an answer of excerpts has
-# Of each kind a question, by its id in the examples or in words.
+# A question of each kind, by its id in the examples or in words.
 FAMILIES = (
     ("one fact", "q01", AskOptions()),
     ("figures of several documents", "q02", AskOptions()),
@@ -45,11 +45,11 @@ FAMILIES = (
     ),
     ("in Chinese", "q12", AskOptions()),
 )
-# The questions that a model at hand answers too: on a laptop each takes up to a minute.
+# A model answers only these: on a laptop each takes up to a minute.
 ASKED_OF_A_MODEL = ("q01", "q03", "q12")
-# Where Ollama and llama.cpp's server listen unless they are told otherwise.
+# The default addresses of Ollama and of llama.cpp's server.
 LOCAL_SERVERS = {"Ollama": "http://127.0.0.1:11434/v1", "llama.cpp": "http://127.0.0.1:8080/v1"}
-LOOK = 0.5  # seconds for a server on this machine to say which models it has
+LOOK = 0.5  # seconds for a local server to list its models
 NEXT = """
 Try next
   trellis ask "Which bridges did Ilse Marrand design?" --workspace {0}
@@ -61,10 +61,8 @@ Try next
 
 @command
 def demo(*, common: Common = COMMON) -> None:
-    """Index the sample corpus, ask a question of each family, and say what to try next.
-
-    Nothing of this asks a model. Where one is set, or a server on this machine has one, it answers
-    some of the questions once more.
+    """Index the sample corpus, ask a question of each kind without a model, and say what to try
+    next. If the settings or a local server have a model, it answers some questions again.
     """
     screen = common.screen
     workspace = common.workspace or WORKSPACE
@@ -77,7 +75,7 @@ def demo(*, common: Common = COMMON) -> None:
         report = asyncio.run(index_documents([samples / "corpus"], IndexOptions(), runtime))
     if not screen.as_json:
         show_report(report, screen)
-    questions = sample_questions(samples)
+    questions = _sample_questions(samples)
     answers = [
         _answer(questions.get(name, name), options, runtime, family, screen)
         for family, name, options in FAMILIES
@@ -100,7 +98,6 @@ def demo(*, common: Common = COMMON) -> None:
 def _answer(
     question: str, options: AskOptions, runtime: Runtime, title: str, screen: Screen
 ) -> Answer:
-    """Ask a question and show the answer under a title."""
     with open_session(runtime) as session:
         answer = asyncio.run(answer_question(question, options, session))
     if not screen.as_json:
@@ -115,7 +112,7 @@ def _answer(
 def model_at_hand(
     settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS
 ) -> tuple[RoleSettings, str] | None:
-    """The model that is set for answers, or the first of a server on this machine, and its name."""
+    """Return the model of the settings, or the first of a local server, and its name."""
     if (choice := settings.model_choices()["answer"]) is not None:
         key = SecretStr(choice.api_key) if choice.api_key else None
         model = RoleSettings(model=choice.name, base_url=choice.base_url, api_key=key)
@@ -125,7 +122,7 @@ def model_at_hand(
             listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False)
             names = [str(model["id"]) for model in listed.json()["data"]]
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
-            continue  # nothing listens there, or another program
+            continue  # nothing listens there, or a different program
         if name := next((name for name in names if "embed" not in name.lower()), ""):
             key = SecretStr("none")
             model = RoleSettings(model=f"openai/{name}", base_url=address, api_key=key)
@@ -134,7 +131,7 @@ def model_at_hand(
 
 
 def sample_folder() -> Path:
-    """Where the sample corpus is: in a checkout, or in the installed package."""
+    """Find the sample corpus in a checkout or in the installed package. Raises UsageError."""
     package = Path(flows.__file__).resolve().parent
     for folder in (package.parent / "examples", package / "_examples"):
         if (folder / "corpus").is_dir():
@@ -144,8 +141,7 @@ def sample_folder() -> Path:
     )
 
 
-def sample_questions(samples: Path) -> dict[str, str]:
-    """The questions on the sample corpus, by id."""
+def _sample_questions(samples: Path) -> dict[str, str]:
     texts = [(samples / name).read_text(encoding="utf-8") for name in QUESTION_FILES]
     rows = [json.loads(line) for text in texts for line in text.splitlines()]
     return {row["id"]: str(row["question"]) for row in rows}

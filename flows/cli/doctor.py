@@ -1,4 +1,4 @@
-"""`trellis doctor` and `prompt`: what works and what to change, and what a model is told."""
+"""`trellis doctor` and `prompt`: the examination of the installation, and the prompts of steps."""
 
 import asyncio
 import os
@@ -25,10 +25,9 @@ STRUCTURED = {
 
 @command
 def doctor(*, common: Common = COMMON) -> int:
-    """Examine the installation; 1 where something failed."""
+    """Examine the installation; return 1 if something failed."""
     screen = common.screen
-    address = os.environ.get(PREFECT_URL, "")
-    report = asyncio.run(examination(common.settings(), address))
+    report = asyncio.run(examination(common.settings(), os.environ.get(PREFECT_URL, "")))
     screen.result(report, lambda: _show(report, screen))
     return 0 if report.ok else 1
 
@@ -39,7 +38,7 @@ def _show(report: Examination, screen: Screen) -> None:
         offline = "every step runs offline: no model, no key, no network (TRELLIS_LM names a model)"
         _show_check(True, [offline], screen)
     else:
-        # Roles with one model and one probe were asked once, and share a line.
+        # Roles with the same model and probe were tested by one call, and share a line.
         for _, group in groupby(sorted(report.models, key=_call), key=_call):
             _show_models(list(group), screen)
         _show_profile(report, screen)
@@ -54,12 +53,11 @@ def _show(report: Examination, screen: Screen) -> None:
             screen.title(title)
             advice = f"→ {check.advice}" if check.advice else ""
             _show_check(check.ok, [check.seen, check.problem, advice], screen)
-    end = "Everything works." if report.ok else "Something does not work: see above."
-    screen.title(end)
+    screen.title("Everything works." if report.ok else "Something does not work: see above.")
 
 
 def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
-    """One call, and the roles that it stands for."""
+    """Show one call and the roles that it tested."""
     row = rows[0]
     asked = f" (step {row.step})" if row.step else ""
     lines = [f"{row.model} · {', '.join(member.role for member in rows)}{asked}"]
@@ -71,9 +69,12 @@ def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
 
 
 def _show_profile(report: Examination, screen: Screen) -> None:
-    """The profile, where it is from, and the steps that ask no model."""
-    origin = "by the models' names; TRELLIS_PROFILE sets another"
-    origin = "as TRELLIS_PROFILE says" if report.profile_set else origin
+    """Show the profile, its origin, and the steps that use no model."""
+    origin = (
+        "as TRELLIS_PROFILE says"
+        if report.profile_set
+        else "by the models' names; TRELLIS_PROFILE sets another"
+    )
     spared = ", ".join(report.spared)
     saved = f"no model is asked to {spared} (TRELLIS_HELPER_STEPS asks)" if spared else ""
     screen.title("Profile")
@@ -105,7 +106,7 @@ def prompt(step: str | None = None, /, *, own: bool = False, common: Common = CO
 
     Args:
         step: A step's name; without it, all names.
-        own: Only the instruction, which a file can replace.
+        own: Only the instruction, which a file of yours can replace.
     """
     screen, runtime = common.screen, common.runtime()
     known = instruction_names()
@@ -114,17 +115,17 @@ def prompt(step: str | None = None, /, *, own: bool = False, common: Common = CO
         remedy = f"{near}The steps are: {', '.join(known)}."
         raise UsageError(f"There is no step {step!r}.", remedy)
     if step is None:
-        chosen = [as_set(name, runtime)[0] for name in steps()]
+        chosen = [_forms_in_force(name, runtime)[0] for name in steps()]
         lines = [_step_line(each, runtime) for each in chosen]
     else:
-        chosen = as_set(step, runtime)
+        chosen = _forms_in_force(step, runtime)
         lines = [_own(step, chosen)] if own else _messages(chosen)
     views = [_view(each) for each in chosen]
     screen.result(views, lambda: screen.exactly("".join(f"{line}\n" for line in lines)))
 
 
-def as_set(name: str, runtime: Runtime) -> list[Step]:
-    """The step as the settings make it, once for each form that it writes in."""
+def _forms_in_force(name: str, runtime: Runtime) -> list[Step]:
+    """Build a step with the settings in force, once for each form of its output."""
     settings, tailoring = runtime.settings, runtime.settings.tailoring
     instances = forms(
         name,
@@ -145,7 +146,7 @@ def _step_line(step: Step, runtime: Runtime) -> str:
 
 
 def _own(name: str, chosen: Sequence[Step]) -> str:
-    """The instruction of a step. Raises UsageError where each of its forms has its own."""
+    """Return the instruction of a step. Raises UsageError if its forms have different ones."""
     if len(chosen) > 1:
         each = ", ".join(step.instruction_names[0] for step in chosen)
         raise UsageError(
@@ -163,9 +164,9 @@ def _messages(chosen: Sequence[Step]) -> list[str]:
 
 
 def _view(step: Step) -> dict[str, object]:
-    """A step's prompt for programs; `replaced`: the instruction is a user's.
+    """Return a step's prompt for programs; `replaced` says whether the instruction is a user's.
 
-    Inputs that differ from call to call stand as their names in angle brackets.
+    Inputs that change from call to call are shown as their names in angle brackets.
     """
     own = step.models.instructions.keys() & set(step.instruction_names)
     return {

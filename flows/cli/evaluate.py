@@ -1,11 +1,11 @@
-"""`trellis evaluate`: systems compared on a question set, and the gate."""
+"""`trellis evaluate`: compare systems on a question set, and apply the gate."""
 
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -33,37 +33,32 @@ FAILED_ANSWERS = 1
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared on what, and by which measures."""
+    """The systems, the questions and the measures of a new evaluation."""
 
     questions: Annotated[str | None, Parameter(metavar="FILE")] = None
     """Rows {id, question, answers, gold_documents, …}."""
     system: Annotated[tuple[str, ...], Parameter(metavar="SPEC")] = ()
-    """Once for each: mode, effort, structure, k, workspace, generation, any setting, or
-    answers=FILE; and a name (default: mode auto)."""
+    """A system; repeat the option for each. It sets mode, effort, structure, k, workspace,
+    generation, name or any setting, or answers=FILE (default: mode auto)."""
     measures: Names | None = None
-    """Names, apart by commas (default: those that fit the questions)."""
+    """Names, separated by commas (default: those that fit the questions)."""
     judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = (
         None
     )
-    """Compare every two systems' answers by a model: overall (default), comprehensiveness,
+    """Let a model compare the answers of each two systems: overall (default), comprehensiveness,
     diversity, empowerment, directness."""
     repeats: Count = 1
-    """How often the judge looks at a pair in each order (default 1)."""
+    """How often the judge compares a pair in each order (default 1)."""
     limit: Count | None = None
-    """Only the first questions."""
+    """Use only the first N questions."""
     budget_tokens: BudgetTokens = None
     budget_usd: BudgetUsd = None
     record: Record = False
 
     @property
     def criteria(self) -> list[str]:
-        """What the judge compares by; `--judge` alone is `--judge overall`."""
+        """The criteria of the judge; `--judge` alone means `--judge overall`."""
         return [] if self.judge is None else names_of(",".join(self.judge) or "overall")
-
-    @property
-    def budget(self) -> Budget:
-        """What it may take."""
-        return Budget(tokens=self.budget_tokens, usd=self.budget_usd)
 
 
 COMPARISON = Comparison()
@@ -84,18 +79,18 @@ def evaluate(
     remove: Count | None = None,
     common: Common = COMMON,
 ) -> int:
-    """Evaluate, or look at what was evaluated; 1 where answers failed. Raises EvaluationGate.
+    """Evaluate, or show earlier evaluations; return 1 if answers failed. Raises EvaluationGate.
 
     Args:
         page: Write the result as a page: .html or .md.
-        gate: Fail with 6 where a measure fell against the last accepted evaluation.
-        accept: Gates compare with this evaluation from now on.
-        listed: The evaluations of this workspace.
-        show: An evaluation of this workspace, instead of a new one.
-        table: The result in a published table's form: loong_by_task, lightrag_wins, …
-        against: Another one to show the scores of beside.
-        people: People's verdicts, to hold the judge's against.
-        remove: Remove one.
+        gate: Fail with exit code 6 if a measure fell since the last accepted evaluation.
+        accept: Later gates compare with this evaluation.
+        listed: List the evaluations of this workspace.
+        show: Show an evaluation of this workspace instead of a new one.
+        table: Show the result in the form of a published table: loong_by_task, lightrag_wins, …
+        against: Also show the scores of another evaluation.
+        people: Compare the judge's verdicts with those of people in this file.
+        remove: Remove an evaluation.
     """
     screen, runtime = common.screen, common.runtime()
     store = runtime.workspace.evaluations
@@ -104,8 +99,7 @@ def evaluate(
         return 0
     if remove is not None:
         store.remove(remove)
-        title = f"Evaluation {remove} is removed"
-        screen.result({"removed": remove}, title, without=("removed",))
+        screen.result({"removed": remove}, f"Evaluation {remove} is removed", without=("removed",))
         return 0
     ending = EvaluationEnding(page, gate, accept, against, people)
     ending.check()
@@ -128,36 +122,31 @@ def evaluate(
     return FAILED_ANSWERS if report.errors else 0
 
 
-Evaluated = tuple[EvaluationReport, EvaluationResult]
-
-
 def _evaluated(
     wanted: Comparison, page: Path | None, gate: Path | None, common: Common
-) -> Evaluated:
-    """Evaluate now, as a flow run where that is wanted.
+) -> tuple[EvaluationReport, EvaluationResult]:
+    """Evaluate, with --record or PREFECT_API_URL as a flow run.
 
-    A gate fails a flow run; what it found is shown before that is told.
+    A gate may fail the flow run; the caller shows the result first and then applies the gate.
     """
     if wanted.questions is None:
         raise UsageError(
             "There are no questions.", "Name them with --questions FILE, or look: --list, --show N."
         )
     store, systems = common.runtime().workspace.evaluations, list(wanted.system or ["auto"])
-    measures, criteria = names_of(wanted.measures), wanted.criteria
+    options: dict[str, Any] = {
+        "measures": names_of(wanted.measures),
+        "workspace": common.workspace,
+        "criteria": wanted.criteria,
+        "repeats": wanted.repeats,
+        "limit": wanted.limit,
+        "budget": Budget(tokens=wanted.budget_tokens, usd=wanted.budget_usd),
+    }
     if wanted.record or os.environ.get("PREFECT_API_URL"):
         keep_server()
-        run = evaluate_flow(
-            systems,
-            wanted.questions,
-            measures=measures,
-            workspace=common.workspace,
-            criteria=criteria,
-            repeats=wanted.repeats,
-            limit=wanted.limit,
-            budget=wanted.budget,
-            gate=None if gate is None else str(gate),
-            page=None if page is None else str(page),
-        )
+        for name, path in (("gate", gate), ("page", page)):
+            options[name] = None if path is None else str(path)
+        run = evaluate_flow(systems, wanted.questions, **options)
         try:
             report: EvaluationReport = asyncio.run(run)
         except EvaluationGate:
@@ -165,30 +154,19 @@ def _evaluated(
     else:
         with common.screen.progress() as progress:
             report = asyncio.run(
-                run_evaluation(
-                    systems,
-                    wanted.questions,
-                    measures,
-                    workspace=common.workspace,
-                    criteria=criteria,
-                    repeats=wanted.repeats,
-                    limit=wanted.limit,
-                    budget=wanted.budget,
-                    progress=progress,
-                )
+                run_evaluation(systems, wanted.questions, **options, progress=progress)
             )
     return report, store.read(report.number)
 
 
 def _show(report: EvaluationReport, page: str, screen: Screen) -> None:
-    """Show the page of an evaluation, and what the gate says."""
     screen.markdown(page)
     for check in report.gate:
         screen.line(gate_in_words(check), style="" if check.holds else "bold red")
 
 
 def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:
-    """Show a paper's table: a line for each cell that has a value."""
+    """Show the table of a paper, a line for each cell that has a value."""
     for name, cells in rows.items():
         screen.title(name)
         values = [(column, figure(value)) for column, value in cells.items() if value is not None]
@@ -196,7 +174,6 @@ def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:
 
 
 def _list(evaluations: Sequence[Evaluation], screen: Screen) -> None:
-    """List the finished evaluations, oldest first."""
     rows: list[dict[str, object]] = []
     lines = []
     for row in evaluations:
@@ -204,15 +181,6 @@ def _list(evaluations: Sequence[Evaluation], screen: Screen) -> None:
         accepted = "  (accepted)" if row.accepted else ""
         asked = f"{row.name}, {len(row.questions)} questions: {', '.join(systems)}"
         lines.append(f"{row.number:>4}  {row.finished}  {asked}{accepted}")
-        rows.append(
-            {
-                "number": row.number,
-                "finished": row.finished,
-                "name": row.name,
-                "questions": len(row.questions),
-                "systems": systems,
-                "measures": row.measures,
-                "accepted": row.accepted,
-            }
-        )
+        shown = row.model_dump(include={"number", "finished", "name", "measures", "accepted"})
+        rows.append({**shown, "questions": len(row.questions), "systems": systems})
     screen.result(rows, lambda: screen.rows(lines, indent=0))

@@ -1,4 +1,4 @@
-"""`trellis graph`: what the graph knows of an entity, and corrections of it by hand."""
+"""`trellis graph`: show what the graph knows of an entity, and correct it by hand."""
 
 import asyncio
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ Name = Annotated[str, Parameter(help="Any name of an entity.")]
 @graph.default
 @command
 def look(name: Name, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
-    """Show every entity that has the name."""
+    """Show all entities of a name."""
     screen = common.screen
     with common.runtime().workspace.read(as_of) as generation:
         view = look_up(name, generation)
@@ -50,10 +50,10 @@ def look(name: Name, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
 @graph.command
 @command
 def merge(name: Name, other: str, /, *, common: Common = COMMON) -> None:
-    """Say that both names mean one thing.
+    """Say that two names mean one entity.
 
     Args:
-        other: Another name of the same thing.
+        other: Another name of the same entity.
     """
     _edit(partial(editing.merge, name, other), common)
 
@@ -68,15 +68,15 @@ def split(
     documents: Names | None = None,
     common: Common = COMMON,
 ) -> None:
-    """Say that some names, or some documents, mean another thing.
+    """Say that some names, or some documents, mean another entity.
 
     Args:
-        names: The names that mean another thing (,, is a comma).
-        documents: The documents that mean another thing.
+        names: The names that mean another entity (,, is a comma).
+        documents: The documents that mean another entity.
     """
     if bool(_listed(names)) == bool(_listed(documents)):
         raise UsageError(
-            "What means another thing: names or documents?",
+            "What means another entity: names or documents?",
             "Use: trellis graph split NAME --names A,B | --documents D1,D2.",
         )
     _edit(partial(editing.split, name, _listed(names), _listed(documents)), common)
@@ -96,9 +96,9 @@ def edit(
     """Give an entity another kind, name or description.
 
     Args:
-        kind: The kind that it should have.
-        new_name: The name that it should have.
-        description: The description that it should have.
+        kind: The new kind.
+        new_name: The new name.
+        description: The new description.
     """
     kind, new_name, description = (
         value and value.strip() for value in (kind, new_name, description)
@@ -114,7 +114,7 @@ def edit(
 @graph.command
 @command
 def edits(*, as_of: AsOf = None, common: Common = COMMON) -> None:
-    """List the corrections, which every run applies."""
+    """List the corrections, which every index run applies again."""
     screen = common.screen
     with common.runtime().workspace.read(as_of) as generation:
         kept = generation.edits.edits()
@@ -126,20 +126,20 @@ def edits(*, as_of: AsOf = None, common: Common = COMMON) -> None:
 @graph.command
 @command
 def undo(number: Annotated[Count, Parameter(metavar="ID")], /, *, common: Common = COMMON) -> None:
-    """Take a correction back.
+    """Undo a correction.
 
     Args:
-        number: As `trellis graph edits` lists it.
+        number: The number of the correction, as `trellis graph edits` lists it.
     """
-    screen = common.screen
-    with screen.progress() as progress:
-        _show_edit(asyncio.run(editing.undo(number, common.runtime(progress))), screen)
+    with common.screen.progress() as progress:
+        report = asyncio.run(editing.undo(number, common.runtime(progress)))
+        _show_edit(report, common.screen)
 
 
 def _edit(change: editing.Editing, common: Common) -> None:
-    screen = common.screen
-    with screen.progress() as progress:
-        _show_edit(asyncio.run(editing.edit(change, common.runtime(progress))), screen)
+    with common.screen.progress() as progress:
+        report = asyncio.run(editing.edit(change, common.runtime(progress)))
+        _show_edit(report, common.screen)
 
 
 def _show_edit(report: editing.EditReport, screen: Screen) -> None:
@@ -150,7 +150,7 @@ def _show_edit(report: editing.EditReport, screen: Screen) -> None:
 
 
 def _listed(text: str | None) -> list[str]:
-    """Names with commas between them; a comma that belongs to a name is written twice."""
+    """Split names at commas; a comma within a name is written twice."""
     parts = (text or "").replace(",,", "\0").split(",")
     return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 

@@ -1,4 +1,4 @@
-"""`trellis index` and `tune`: what a run found and made, or what it would do and cost."""
+"""`trellis index` and `tune`: index sources or forecast it, and fit the prompts to them."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from tasks.sync import FORGOTTEN
 
 SHOWN_SKIPPED = 10
 BASES = {"history": "as its model wrote before", "rule": "by rule"}
-# Of a report, what is not a figure in the list of figures.
+# The fields of a report that are not shown in its list of figures
 NO_FIGURES = frozenset(
     "generation published seconds skipped dead_letters kept_prompts changed_answers".split()
 )
@@ -47,9 +47,9 @@ def index(
     """Index the sources; as a flow run with --record, or where a Prefect server is configured.
 
     Args:
-        full: Extract everything again instead of what changed.
-        allow_removals: Also where more than 30% of the documents would go.
-        remake: Also anew what the prompts of a new version would word otherwise.
+        full: Extract everything again, not only what changed.
+        allow_removals: Continue even if more than 30% of the documents would be removed.
+        remake: Also rewrite what the prompts of a new version would word differently.
         dry_run: Only forecast calls, tokens, cost and time.
     """
     screen = common.screen
@@ -60,7 +60,7 @@ def index(
         with screen.progress() as progress:
             runtime = with_budget(common.runtime(progress, reading=True), budget)
             plan = asyncio.run(forecast(sources, options, runtime))
-        screen.result(plan, lambda: show_plan(plan, budget, screen))
+        screen.result(plan, lambda: _show_plan(plan, budget, screen))
         return
     if record or os.environ.get("PREFECT_API_URL"):
         keep_server()
@@ -81,15 +81,14 @@ def index(
     if report.kept_prompts and not screen.as_json:
         plan = asyncio.run(forecast(sources, IndexOptions(remake=True), common.runtime()))
         screen.warn(in_words(report.kept_prompts))
-        screen.warn(f"--remake makes it anew: {cost_in_words(plan)}")
+        screen.warn(f"--remake makes it anew: {_cost_in_words(plan)}")
 
 
 def show_report(report: IndexReport, screen: Screen) -> None:
-    """Show what a run found and made."""
+    """Show the report of an index run."""
     number = report.generation
     if report.published:
-        title = f"Published generation {number} in {report.seconds:.1f} s"
-        screen.line(title, style="bold green")
+        screen.line(f"Published generation {number} in {report.seconds:.1f} s", style="bold green")
     else:
         screen.title(f"Nothing has changed: generation {number} stays")
     screen.facts(facts_of(report, NO_FIGURES), indent=2)
@@ -107,14 +106,13 @@ def show_report(report: IndexReport, screen: Screen) -> None:
 
 def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
     if kept_out := sum(file.reason.startswith(FORGOTTEN) for file in skipped):
-        remedy = "trellis forget --undo DOCUMENT lets one in"
+        remedy = "trellis forget --undo DOCUMENT allows one again"
         screen.warn(f"{kept_out} kept out ({FORGOTTEN}): {remedy}")
     rows = [f"skipped {file.path}: {file.reason}" for file in skipped]
     screen.rows(rows, SHOWN_SKIPPED, style="yellow", more=" skipped (--json lists all)")
 
 
-def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
-    """Show what a run would do and cost."""
+def _show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     screen.title("Forecast: nothing was called or written")
     counts = {
         "documents": plan.documents,
@@ -123,23 +121,21 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     }
     facts = [
         *facts_of(counts),
-        ("models", cost_in_words(plan)),
+        ("models", _cost_in_words(plan)),
         ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
     ]
     for step in plan.steps:
-        what = f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}"
-        facts.append((step.step, what))
+        cost = f"{step.model}: {_cost_in_words(step)}; output {BASES[step.basis]}"
+        facts.append((step.step, cost))
     screen.facts(facts, indent=2)
     _show_skipped(plan.skipped, screen)
-    wanted = {"tokens": plan.input_tokens + plan.output_tokens, "usd": plan.cost_usd or 0}
+    needed = {"tokens": plan.input_tokens + plan.output_tokens, "usd": plan.cost_usd or 0}
     for unit, most in budget:
-        if most is not None and wanted[unit] > most:
-            line = f"{wanted[unit]:,} {unit} are more than the budget of {most:,}"
-            screen.warn(line)
+        if most is not None and needed[unit] > most:
+            screen.warn(f"{needed[unit]:,} {unit} are more than the budget of {most:,}")
 
 
-def cost_in_words(plan: Forecast | StepForecast) -> str:
-    """Say in words how many calls and tokens, and what they cost."""
+def _cost_in_words(plan: Forecast | StepForecast) -> str:
     if not plan.calls:
         return "no calls"
     tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
@@ -157,13 +153,13 @@ def tune(
     force: bool = False,
     common: Common = COMMON,
 ) -> None:
-    """Read a sample of the sources, keep what was found in the workspace, and show it.
+    """Fit the prompts to a sample of the sources, and keep the result in the workspace.
 
     Args:
-        tokens: How much is read as a sample (default: as much as an answer reads,
+        tokens: The size of the sample (default: as much as an answer reads,
             TRELLIS_ANSWER_TOKENS).
-        seed: Another number, another sample.
-        force: Also in place of a file that is there.
+        seed: Another number draws another sample.
+        force: Replace an existing file.
     """
     screen = common.screen
     options = TuneOptions(tokens=tokens, seed=seed, force=force)
@@ -174,8 +170,9 @@ def tune(
 
 def _show_tailoring(report: TuneReport, sources: Sequence[str], common: Common) -> None:
     screen, tailoring = common.screen, report.tailoring
-    title = f"From {report.passages} passages of {report.documents} documents"
-    screen.line(title, style="bold green")
+    screen.line(
+        f"From {report.passages} passages of {report.documents} documents", style="bold green"
+    )
     facts = {
         "persona": tailoring.persona,
         "language": tailoring.language,
@@ -185,12 +182,12 @@ def _show_tailoring(report: TuneReport, sources: Sequence[str], common: Common) 
     }
     screen.facts(facts_of(facts), indent=2)
     screen.rows([f"left out {reason}" for reason in report.left_out], style="yellow")
-    # The file in the workspace comes last: what another place sets counts instead.
+    # All other settings win over the file in the workspace.
     in_force = common.settings().tailoring
     for name in Tailoring.model_fields:
         if getattr(in_force, name) != getattr(tailoring, name):
             screen.line(f"Your settings name another {name}, which counts instead.", "yellow")
     screen.line()
     screen.line(f"Read it, and change what does not fit: {report.path}")
-    anew = "everything is extracted anew where it differs"
+    anew = "what the new prompts change is extracted again"
     screen.line(f"Then: trellis index {' '.join(sources)}   ({anew})")

@@ -1,4 +1,4 @@
-"""What several commands take, as types: a command uses them in its signature."""
+"""Types of options that several commands share."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-# Flags have no `--no-…` and lists no `--empty-…`; of an option that comes twice the last one holds.
+# No `--no-…` for flags, no `--empty-…` for lists; the last value of a repeated option counts.
 OPTIONS = Parameter(negative=(), show_default=False, allow_repeating=True)
 Count = Annotated[int, Parameter(validator=Number(gte=1), metavar="N")]
 CountFrom0 = Annotated[int, Parameter(validator=Number(gte=0), metavar="N")]
 
 
 def _amount(_type: object, tokens: Sequence[Token]) -> float:
-    """Read an amount above 0: 2.50, $2.50, 1e-5. A comma could mean two things, and is refused."""
+    """Read an amount above 0: 2.50, $2.50, 1e-5. A comma is ambiguous and refused."""
     text = tokens[0].value
     try:
         amount = float(text.strip().removeprefix("$"))
@@ -27,7 +27,7 @@ def _amount(_type: object, tokens: Sequence[Token]) -> float:
 
 
 Amount = Annotated[float, Parameter(converter=_amount, metavar="X")]
-# A file, or - for standard input.
+# A file, or - for standard input
 Input = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
 Names = Annotated[str, Parameter(metavar="A,B")]
 Sources = Annotated[
@@ -40,5 +40,5 @@ BudgetUsd = Annotated[Amount | None, Parameter(help="Stop before models cost mor
 
 
 def names_of(text: str | None) -> list[str]:
-    """Names with commas between them."""
+    """Split a list of names at its commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]

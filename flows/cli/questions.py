@@ -1,4 +1,4 @@
-"""`trellis questions`: a question set for one's own documents."""
+"""`trellis questions`: make a question set for your documents."""
 
 import asyncio
 from pathlib import Path
@@ -29,14 +29,14 @@ def questions(
     seed: CountFrom0 = 0,
     common: Common = COMMON,
 ) -> int:
-    """Make the questions and write them; 1 where the documents gave fewer than were asked for.
+    """Make the questions and write them; return 1 if there are fewer than requested.
 
     Args:
         sources: Files, folders or glob patterns (default: what is indexed).
         output: The file of rows {id, question, answers, gold_documents, …}.
         kind: global (default), single_fact, multi_hop, comparison, unanswerable, cloze.
         number: How many in all (default 125).
-        seed: Another number, other passages.
+        seed: Another number draws other passages.
     """
     screen = common.screen
     options = QuestionSetOptions(names_of(kind), number, seed)
@@ -50,9 +50,8 @@ def questions(
 def _show(report: QuestionsReport, wanted: int, screen: Screen) -> None:
     screen.line(f"Wrote {report.questions} questions to {report.path}", style="bold green")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report.kinds.items())
-    dropped = f"{report.duplicates} like others, {report.rejected} that failed their check"
-    facts = {"kinds": kinds, "dropped and made up for": dropped, "usage": report.usage}
+    dropped = f"{report.duplicates} duplicates, {report.rejected} that failed their check"
+    facts = {"kinds": kinds, "dropped and replaced": dropped, "usage": report.usage}
     screen.facts(facts_of(facts), indent=2)
     if report.questions < wanted:
-        line = f"The documents gave no more: {wanted} were asked for"
-        screen.warn(line)
+        screen.warn(f"The documents gave no more: {wanted} were asked for")

@@ -1,9 +1,7 @@
-"""Runs a command and tells how it ended.
+"""The frame of every command: it shows errors and sets the exit code.
 
-Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget reached, 4 locked,
-5 failure gate, 6 evaluation gate, 130 interrupted. An error is told on standard error as what
-happened and what to do; with `--json` also as `{"error": {"type", "message", "remedy"}}` on
-standard output.
+An error is written to standard error as a message and a remedy; with `--json` also to standard
+output as `{"error": {"type", "message", "remedy"}}`. docs/commands.md lists the exit codes.
 """
 
 import os
@@ -24,7 +22,7 @@ INTERRUPTED = 130
 
 
 def command(function: Callable[P, int | None]) -> Callable[P, int]:
-    """Make a function a command: its errors are told, and its exit code is returned."""
+    """Decorate the function of a command: show its errors and return its exit code."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -37,7 +35,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, int]:
             screen.error(error)
             return getattr(error, "exit_code", 1)
         except BrokenPipeError:
-            # Whoever read our output has seen enough. Python would complain at the pipe's end.
+            # The reader has closed the pipe; without this, Python reports an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except (OSError, MemoryError, *DATABASE_ERRORS) as error:
@@ -46,7 +44,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, int]:
         except KeyboardInterrupt:
             sys.stderr.write("interrupted\n")
             return INTERRUPTED
-        except Exception:  # noqa: BLE001 -- shown as Python shows it, without the keys
+        except Exception:  # noqa: BLE001 -- a program fault: the usual traceback, without keys
             sys.stderr.write(mask_keys(traceback.format_exc()))
             return 1
         return code

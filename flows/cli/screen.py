@@ -1,4 +1,4 @@
-"""The screen of a command: results go to standard output, everything else to standard error."""
+"""The output of a command: results on standard output, everything else on standard error."""
 
 import io
 import json
@@ -20,18 +20,18 @@ from flows.usage import Result, error_of, facts_of
 from storage.errors import EvaluationGate
 from tasks.watching import watched
 
-EVERY = 10.0  # seconds between two lines about what goes on
-# What steers a terminal: controls, and what turns the direction of writing.
+EVERY = 10.0  # seconds between two lines of progress
+# Signs that steer a terminal: control characters and changes of the writing direction.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Screen:
-    """Writes the results of one command. Text of documents is never taken for markup."""
+    """Writes the output of one command; text is never read as markup."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # The broken name of a file must not stop the output; in JSON its escape is right.
+            # File names may be invalid Unicode; the escape is also correct in JSON.
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
     def json(self, result: Result) -> None:
@@ -43,7 +43,9 @@ class Screen:
     def result(
         self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()
     ) -> None:
-        """Write a result for programs; for people call `show`, or write its fields under it."""
+        """Write a result for programs as JSON; for people call `show`, or write it as a title with
+        the fields of the result below.
+        """
         if self.as_json:
             self.json(result)
         elif callable(show):
@@ -53,38 +55,36 @@ class Screen:
             self.facts(facts_of(result, without), indent=2)
 
     def exactly(self, text: str) -> None:
-        """Write text as it is; on a terminal a line ends behind it."""
+        """Write text unchanged; on a terminal end its last line."""
         sys.stdout.write(harmless(text))
         if sys.stdout.isatty() and not text.endswith("\n"):
             sys.stdout.write("\n")
 
     def markdown(self, text: str) -> None:
-        """Write a page in Markdown: drawn on a terminal, as it is elsewhere."""
+        """Write Markdown: formatted on a terminal, unchanged elsewhere."""
         if sys.stdout.isatty():
             Console(file=sys.stdout).print(Markdown(harmless(text)))
         else:
             self.exactly(text)
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
-        """Write a line for people; `style` is one of rich's, for terminals."""
+        """Write a line for people; `style` is a style of rich, used on terminals."""
         line = " " * indent + harmless(text)
         if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
             console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
             console.print(line, style=style or None, soft_wrap=True)
         else:
             sys.stdout.write(line + "\n")
-            sys.stdout.flush()  # somebody may wait for it
+            sys.stdout.flush()  # A reader may wait for it.
 
     def title(self, text: str) -> None:
-        """Write what the lines below belong to."""
         self.line(text, style="bold")
 
     def warn(self, text: str) -> None:
-        """Write what somebody should look at, below a title."""
         self.line(text, indent=2, style="yellow")
 
     def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
-        """Write names and values, aligned; a row without a name goes on with the one above."""
+        """Write aligned names and values; a row without a name continues the one above."""
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             self.line(f"{name:{width}}  {value}", indent=indent)
@@ -97,30 +97,30 @@ class Screen:
         style: str = "",
         more: str = "",
     ) -> None:
-        """Write the first rows, and how many more there are; `more` says how to see those."""
+        """Write the first rows and the number of the others; `more` says how to see them."""
         for row in rows[:most]:
             self.line(row, style=style, indent=indent)
         if most is not None and len(rows) > most:
             self.line(f"and {len(rows) - most} more{more}", style="dim", indent=indent)
 
     def note(self, text: str) -> None:
-        """Write a message beside the result."""
+        """Write a message to standard error."""
         sys.stderr.write(harmless(text) + "\n")
 
     def error(self, error: Exception) -> None:
-        """Tell what happened and what to do. What a gate found is in the result already."""
-        told = error_of(error)
-        self.note("\n".join(filter(None, [f"trellis: {told['message']}", told["remedy"]])))
+        """Write an error, with --json also as JSON; a gate has already written its result."""
+        shown = error_of(error)
+        self.note("\n".join(filter(None, [f"trellis: {shown['message']}", shown["remedy"]])))
         if self.as_json and not isinstance(error, EvaluationGate):
-            self.json({"error": told})
+            self.json({"error": shown})
 
     @contextmanager
     def progress(self, every: float = EVERY) -> Iterator[Progress]:
-        """Show progress while the block runs: bars on a terminal; elsewhere a line as each step
-        begins, and one `every` so many seconds.
+        """Show progress during the block: bars on a terminal; elsewhere a line at the start of each
+        step and one `every` few seconds.
         """
         if not sys.stderr.isatty():
-            with _Lines(self.note).running(every) as report:
+            with _progress_lines(self.note, every) as report:
                 yield report
             return
         with Bars(console=Console(stderr=True), transient=True) as bars:
@@ -135,59 +135,52 @@ class Screen:
 
 
 def harmless(text: str) -> str:
-    """Give the text without what steers a terminal."""
+    """Replace the signs that steer a terminal."""
     return STEERING.sub("\ufffd", text)
 
 
-class _Lines:
-    """Progress in lines: which step has begun, and how far the steps are."""
+@contextmanager
+def _progress_lines(write: Callable[[str], object], every: float) -> Iterator[Progress]:
+    """Write a line at the start of each step, and from time to time one about all open steps."""
+    started, begun, under_way = time.monotonic(), set[str](), dict[str, str]()
+    ended = threading.Event()
 
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
-        self._started = time.monotonic()
-        self._begun = set[str]()
-        self._under_way = dict[str, str]()
+    def begin(step: str) -> None:
+        if step not in begun:  # A step may run once for each passage or question.
+            begun.add(step)
+            write(f"{step} …")
+        under_way.setdefault(step, "")
 
-    @contextmanager
-    def running(self, every: float) -> Iterator[Progress]:
-        """Write the lines while the block runs."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._write_every, args=(every, ended), daemon=True)
-        thread.start()
-        try:
-            with watched(self._step):
-                yield self._report
-        finally:
-            ended.set()
-            thread.join()
-
-    def _step(self, name: str, begins: bool) -> None:
+    def watch(step: str, begins: bool) -> None:
         if begins:
-            self._begin(name)
+            begin(step)
         else:
-            self._under_way.pop(name, None)
+            under_way.pop(step, None)
 
-    def _report(self, step: str, done: int, total: int) -> None:
-        self._begin(step)
-        self._under_way[step] = f" {done} of {total}"
+    def report(step: str, done: int, total: int) -> None:
+        begin(step)
+        under_way[step] = f" {done} of {total}"
         if done >= total:
-            del self._under_way[step]
+            under_way.pop(step, None)
 
-    def _begin(self, step: str) -> None:
-        if step not in self._begun:  # each passage, or question, may be a step of its own
-            self._begun.add(step)
-            self._write(f"{step} …")
-        self._under_way.setdefault(step, "")
+    def write_regularly() -> None:
+        while not ended.wait(every):
+            steps = [f"{step}{done}" for step, done in list(under_way.items())]
+            so_far = time.monotonic() - started
+            write(f"{', '.join(steps) or 'working'} ({so_far:.0f} s so far)")
 
-    def _write_every(self, seconds: float, ended: threading.Event) -> None:
-        while not ended.wait(seconds):
-            steps = [f"{step}{done}" for step, done in list(self._under_way.items())]
-            so_far = time.monotonic() - self._started
-            self._write(f"{', '.join(steps) or 'working'} ({so_far:.0f} s so far)")
+    thread = threading.Thread(target=write_regularly, daemon=True)
+    thread.start()
+    try:
+        with watched(watch):
+            yield report
+    finally:
+        ended.set()
+        thread.join()
 
 
 def rounded(value: object, name: str = "") -> object:
-    """Round seconds to 3 decimals, dollars to 6, others to 4; a document's metadata stays."""
+    """Round seconds to 3 decimals, dollars to 6, others to 4, but not a document's metadata."""
     if isinstance(value, float):
         return round(value, {"seconds": 3, "cost_usd": 6}.get(name, 4))
     if isinstance(value, Mapping):

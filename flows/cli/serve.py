@@ -1,6 +1,6 @@
-"""`trellis serve`: the service and the deployments, until somebody ends it.
+"""`trellis serve`: the service with its deployments in Prefect.
 
-`trellis mcp`: the workspace for one MCP client, which starts this command and talks to it.
+`trellis mcp`: the workspace for one MCP client, which starts this command itself.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
 THIS_MACHINE = (LOOPBACK, "::1", "localhost")
-# What the runs that are started here take from the environment. A run is a process in this folder:
-# packages that lie here must not take the names of ours.
+# The environment of the runs that this process starts. A run is a process in the current folder,
+# whose modules must not replace ours (PYTHONSAFEPATH).
 RUN_ENVIRONMENT = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT), "PYTHONSAFEPATH": "1"}
 
 Listen = tuple[str, int | None]
@@ -56,18 +56,18 @@ def serve(
     pool: Annotated[str | None, Parameter(metavar="NAME")] = None,
     common: Common = COMMON,
 ) -> None:
-    """Serve until told to end; with --pool register the deployments and be done.
+    """Serve until interrupted; with --pool only register the deployments.
 
     Args:
-        sources: What index runs bring the workspace up to.
+        sources: The sources of index runs.
         cron: When to index: "0 3 * * *" is every night at three.
-        timezone: Of --cron (default UTC).
-        listen: Where the service listens: [HOST:]PORT (default 127.0.0.1:8100); another host than
-            this machine needs a key.
-        no_prefect: The service alone, without a Prefect server and deployments.
-        new_key: Only make a key of the role ask, edit or admin.
-        port: Of Prefect's server, where PREFECT_API_URL names none.
-        pool: Only register the deployments, for the workers of this pool, and end.
+        timezone: The time zone of --cron (default UTC).
+        listen: The address of the service, [HOST:]PORT (default 127.0.0.1:8100); a host that others
+            can reach needs a key.
+        no_prefect: Run the service alone, without a Prefect server and deployments.
+        new_key: Only make a key with the role ask, edit or admin.
+        port: The port of Prefect's server, unless PREFECT_API_URL names one.
+        pool: Only register the deployments for the workers of this pool.
     """
     screen = common.screen
     if new_key:
@@ -97,13 +97,13 @@ def serve(
             _serve_alone(plan, settings, address, screen)
         else:
             _serve_with_prefect(plan, settings, address, port, screen)
-    except (KeyboardInterrupt, SystemExit):  # by Ctrl-C, or by SIGTERM while Prefect handles it
+    except (KeyboardInterrupt, SystemExit):  # Prefect raises SystemExit on SIGTERM.
         screen.note("stopped")
     return None
 
 
 def _show_new_key(wanted: str, screen: Screen) -> None:
-    """Make a key and show it. Raises UsageError for what is no NAME:ROLE."""
+    """Make a key and show it. Raises UsageError if `wanted` is not NAME:ROLE."""
     name, _, role = wanted.partition(":")
     known = next((known for known in ROLES if known == (role or "ask")), None)
     if known is None or not name:
@@ -115,15 +115,15 @@ def _show_new_key(wanted: str, screen: Screen) -> None:
     except ValueError as error:
         remedy = "Use letters, digits and . @ - _"
         raise UsageError(f"{name!r} cannot be the name of a key.", remedy) from error
-    title = (
+    screen.result(
+        {"key": key, "row": row},
         f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons "
-        "between rows)"
+        "between rows)",
     )
-    screen.result({"key": key, "row": row}, title)
 
 
 def _listen(text: str | None, settings: Settings) -> Listen:
-    """Read [HOST:]PORT; no port is the usual one. Raises UsageError."""
+    """Parse [HOST:]PORT; None means the default port. Raises UsageError."""
     host, _, number = (text or "").rpartition(":")
     if text and not (number.isdecimal() and int(number) < 65536):
         raise UsageError(
@@ -142,7 +142,7 @@ def _listen(text: str | None, settings: Settings) -> Listen:
 def _serve_alone(
     plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen
 ) -> None:
-    """Serve without deployments: index runs are processes, or go to a Prefect server."""
+    """Serve without deployments."""
     with _service(settings, plan.sources, os.environ.get("PREFECT_API_URL"), listen) as address:
         served = {
             "service": address,
@@ -150,8 +150,7 @@ def _serve_alone(
             "sources": plan.sources,
             "docs": f"{address}/docs",
         }
-        title = f"Serving on {address}; stop with Ctrl-C"
-        screen.result(served, title, without=("service",))
+        screen.result(served, f"Serving on {address}; stop with Ctrl-C", without=("service",))
         threading.Event().wait()
 
 
@@ -159,7 +158,7 @@ def _serve_alone(
 def _service(
     settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen
 ) -> Iterator[str]:
-    """Serve while the block runs, on the address that it gets."""
+    """Run the service during the block and yield its address."""
     app = create_app(settings, prefect=prefect, sources=sources)
     with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
         yield address
@@ -168,7 +167,7 @@ def _service(
 def _serve_with_prefect(
     plan: deployments.Plan, settings: Settings, listen: Listen, port: int | None, screen: Screen
 ) -> None:
-    """Serve, and run what Prefect's schedule or its page asks for."""
+    """Serve, and do the runs that Prefect's schedule or its page starts."""
     for name, value in RUN_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     deployed = asyncio.run(deployments.deployments(plan))
@@ -196,7 +195,7 @@ def _serve_with_prefect(
 
 
 def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
-    """Register the deployments for the workers of a pool. Raises UsageError for relative paths."""
+    """Register the deployments for a pool of workers. Raises UsageError for relative paths."""
     relative = [
         path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()
     ]
@@ -214,7 +213,7 @@ def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
 
 @command
 def mcp(*, common: Common = COMMON) -> None:
-    """Serve the workspace to one MCP client until it goes. Standard output is the protocol's."""
+    """Serve the workspace to one MCP client over standard input and output."""
     settings = common.settings()
     workspaces = Workspaces(settings)
     questions = Questions(workspaces, Metrics(), settings.service)

@@ -1,4 +1,4 @@
-"""`trellis train`: rows become a router, a rewriter, a filter or an answer."""
+"""`trellis train`: train a router, a rewriter, a filter or the answer step."""
 
 import asyncio
 from pathlib import Path
@@ -43,30 +43,30 @@ def train(
     record: Record = False,
     common: Common = COMMON,
 ) -> None:
-    """Train a step, and show how what was trained does; with --record as a flow run.
+    """Train a step and show how well the result works; with --record as a flow run.
 
     Args:
-        step: What is trained.
-        by: How (default by what is given).
-        measure: By which bootstrap, mipro and gepa compile (default: the step's first).
+        step: The step to train.
+        by: The method (default: chosen by the other options).
+        measure: What bootstrap, mipro and gepa optimise (default: the step's first measure).
         rows: Rows to train on (JSON lines).
-        tasks: Router: make so many tasks in each language.
-        languages: Of those tasks (default en,zh).
-        seeds: Seed tasks in place of ours (TOML).
+        tasks: Router: make N tasks in each language.
+        languages: The languages of those tasks (default en,zh).
+        seeds: Seed tasks instead of the built-in ones (TOML).
         questions: Rewriter, filter, answer: questions with gold in the workspace.
-        compare: Rows to compare on, in place of a fifth held out.
+        compare: Rows to compare on, instead of a held-out fifth.
         exclude: A set whose questions are not trained on.
         base: The model to train: a folder, or a name in the Hub's cache.
         out: The folder of the result (default WORKSPACE/trained/STEP-METHOD).
-        licence: Of the rows, for their card.
-        use: Put a program among those that the workspace loads.
+        licence: The licence of the rows, for their card.
+        use: Let the workspace load the program.
         learning_rate: Default: dpo 1e-5, sft 2e-4, cross-encoder 2e-5.
         epochs: Default 3.
-        beta: Of DPO (default 0.1).
-        rank: Of LoRA (default 16).
+        beta: The beta of DPO (default 0.1).
+        rank: The rank of LoRA (default 16).
         batch: Default 4.
-        steps: End after so many, whatever the epochs.
-        seed: Of all that is drawn (default 0).
+        steps: End after N steps, regardless of the epochs.
+        seed: The seed of all random choices (default 0).
     """
     screen = common.screen
     options = TrainOptions(
@@ -104,8 +104,10 @@ def train(
 
 
 def _show(report: TrainingReport, screen: Screen) -> None:
-    title = f"The {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}"
-    screen.line(title, style="bold green")
+    screen.line(
+        f"The {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}",
+        style="bold green",
+    )
     facts = facts_of({"held out": report.held_out, "left out": report.left_out})
     if (curve := report.curve) is not None:
         loss = f"{curve.loss[0]:.3f} to {curve.loss[1]:.3f} in {curve.steps} steps"
@@ -116,7 +118,7 @@ def _show(report: TrainingReport, screen: Screen) -> None:
         figures = [f"{measure} {value:.3f}" for measure, value in scores.items()]
         facts.append((name, ", ".join(figures)))
     if not report.scores:
-        nothing = "with nothing: no question is held out; name some by --compare FILE"
+        nothing = "with nothing: no question is held out; name some with --compare FILE"
         facts.append(("compared", nothing))
     if used := in_short(report.usage):
         facts.append(("models", used))

@@ -33,7 +33,7 @@ watch = App(
 @watch.default
 @command
 def show(*, common: Common = COMMON) -> None:
-    """List the watched questions with their last answers."""
+    """List the watched questions with their latest answers."""
     screen = common.screen
     rows = common.runtime().workspace.database.watched.list()
     screen.result(rows, lambda: _show(rows, screen))
@@ -42,14 +42,14 @@ def show(*, common: Common = COMMON) -> None:
 @watch.command
 @command
 def add(*question: str, mode: Mode = AUTO, common: Common = COMMON) -> None:
-    """Watch a question; where something is indexed, ask it now.
+    """Watch a question, and ask it now if the workspace has an index.
 
     Args:
-        question: In quotes or not.
+        question: The question, with or without quotes.
     """
     runtime = common.runtime()
     kept = watching.watch(" ".join(question), mode, runtime)
-    if runtime.workspace.current() is not None:  # the next answer is compared with this one
+    if runtime.workspace.current() is not None:  # Later answers are compared with this one.
         asyncio.run(watching.ask_watched(runtime, kept.id))
     shown = kept.model_dump(include={"id", "question", "mode"})
     common.screen.result(shown, f"Watched: {kept.id} {kept.question}", without=shown)
@@ -58,20 +58,20 @@ def add(*question: str, mode: Mode = AUTO, common: Common = COMMON) -> None:
 @watch.command
 @command
 def remove(name: Annotated[str, Parameter(metavar="ID")], /, *, common: Common = COMMON) -> None:
-    """Watch a question no more.
+    """Stop watching a question.
 
     Args:
-        name: As `trellis watch` lists it.
+        name: The id of the question, as `trellis watch` lists it.
     """
     common.runtime().workspace.database.watched.remove(name)
-    title = f"{name} is not watched any more"
-    common.screen.result({"removed": name}, title, without=("removed",))
+    shown = {"removed": name}
+    common.screen.result(shown, f"{name} is not watched any more", without=shown)
 
 
 @watch.command
 @command
 def run(*, common: Common = COMMON) -> None:
-    """Ask the watched questions now, and show which answers have changed."""
+    """Ask the watched questions now and show the changed answers."""
     screen = common.screen
     changed = asyncio.run(watching.ask_watched(common.runtime()))
     lines = [line for change in changed for line in change_in_words(change)]
@@ -86,7 +86,7 @@ def _show(rows: list[WatchedQuestion], screen: Screen) -> None:
             answer = f"generation {row.answer.generation}: {row.answer.answer}"
         screen.line(answer, indent=2)
         if row.change is not None:
-            told = change_in_words(row.change)
-            screen.rows(told if row.change.error else told[1:], style="yellow")
+            lines = change_in_words(row.change)
+            screen.rows(lines if row.change.error else lines[1:], style="yellow")
     if not rows:
         screen.line("No question is watched. Add one: trellis watch add QUESTION")

@@ -1,4 +1,4 @@
-"""What a workspace holds, and its care: `trellis status`, `generations`, `rollback`, `clean`,
+"""The content and the upkeep of a workspace: `trellis status`, `generations`, `rollback`, `clean`,
 `export`, `archive` and `restore`.
 """
 
@@ -22,14 +22,14 @@ from storage.errors import NoGeneration
 from storage.workspace import GenerationInfo
 
 FIRST = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
-NOT_SHOWN = {"roles", "workspace"}  # of the settings: shown as models, and above
+NOT_SHOWN = {"roles", "workspace"}  # settings that are shown elsewhere
 NOT_SET: tuple[object, ...] = (None, "", {})
-FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # of the settings, beside the workspace
+FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # settings outside the workspace
 
 
 @command
 def status(*, common: Common = COMMON) -> None:
-    """Show what is there; an empty workspace says how to begin."""
+    """Show the workspace; without an index say how to begin."""
     screen = common.screen
     state = workspace_status(common.runtime(reading=True))
     screen.result(state, lambda: _show_status(state, screen))
@@ -72,7 +72,7 @@ def _show_status(state: Status, screen: Screen) -> None:
 
 @command
 def generations(*, common: Common = COMMON) -> None:
-    """List the generations, oldest first; tell what is damaged or lost on standard error."""
+    """List the generations, oldest first, with notes on damaged and lost ones."""
     screen, workspace = common.screen, common.runtime().workspace
     infos, problems = workspace.generations(), workspace.problems()
     for problem in problems:
@@ -94,7 +94,7 @@ def _generation(info: GenerationInfo) -> str:
 
 @command
 def rollback(generation: Count, /, *, common: Common = COMMON) -> None:
-    """Make another generation current. Raises UnknownGeneration, WorkspaceLocked.
+    """Make another generation the current one. Raises UnknownGeneration, WorkspaceLocked.
 
     Args:
         generation: A number that `trellis generations` lists.
@@ -104,9 +104,11 @@ def rollback(generation: Count, /, *, common: Common = COMMON) -> None:
     before = next((info.number for info in infos if info.current), None)
     runtime.workspace.rollback(generation)
     note("rollback", runtime, generation=generation)
-    title = f"Generation {generation} is current. Later ones are kept."
-    result = {"generation": generation, "before": before}
-    common.screen.result(result, title, without=("generation",))
+    common.screen.result(
+        {"generation": generation, "before": before},
+        f"Generation {generation} is current. Later ones are kept.",
+        without=("generation",),
+    )
 
 
 @command
@@ -117,13 +119,13 @@ def clean(
     vectors: bool = False,
     common: Common = COMMON,
 ) -> None:
-    """Clean up, and say what that freed. Raises WorkspaceLocked, NoGeneration.
+    """Clean up and show how much that freed. Raises WorkspaceLocked, NoGeneration.
 
     Args:
-        keep: How many generations stay (default: the setting).
-        caches: Also the caches of models' answers and of vectors, and answers of stopped
-            evaluations.
-        vectors: Build the current vector index anew from the database.
+        keep: The number of generations to keep (default: the setting).
+        caches: Also remove the caches of models' answers and of vectors, and the answers of
+            interrupted evaluations.
+        vectors: Rebuild the current vector index from the database.
     """
     report = clean_workspace(common.runtime(), keep=keep, caches=caches, vectors=vectors)
     numbers = ", ".join(map(str, report.removed))
@@ -136,7 +138,7 @@ def clean(
 def archive(
     file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
 ) -> None:
-    """Write the archive, and name what stays behind; an index run may go on meanwhile.
+    """Write the archive, also during an index run, and name the folders outside it.
 
     Args:
         file: A new file: .tar.gz or .tar.
@@ -147,19 +149,19 @@ def archive(
     screen.result(report, "Archived")
     if not screen.as_json:
         folders = {name: getattr(settings, name) for name in FOLDERS}
-        behind = [f"{path} ({name})" for name, path in folders.items() if path is not None]
-        rows = [f"stays behind, copy it yourself: {place}" for place in behind]
-        screen.rows(rows, style="yellow")
+        for name, path in folders.items():
+            if path is not None:
+                screen.warn(f"not in the archive, copy it yourself: {path} ({name})")
 
 
 @command
 def restore(
     file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
 ) -> None:
-    """Make a workspace of the archive, and its vector indexes anew.
+    """Restore the workspace of an archive and rebuild its vector indexes.
 
     Args:
-        file: What `trellis archive` wrote.
+        file: A file that `trellis archive` wrote.
     """
     runtime = common.runtime()
     report = restore_archive(file, runtime)
@@ -175,13 +177,14 @@ def export(
     as_of: AsOf = None,
     common: Common = COMMON,
 ) -> None:
-    """Write a generation as files that other programs read, and say what is there now.
+    """Write a generation as files for other programs.
 
     Args:
-        folder: Made where there is none; an earlier export there is replaced.
+        folder: A new folder, or one with an earlier export, which is replaced.
         form: Default json.
     """
     with common.runtime().workspace.read(as_of) as generation:
         report = export_generation(generation, folder, form)
-    title = f"Generation {report.generation} is in {folder}; {MANIFEST} lists the files"
-    common.screen.result(report, title)
+    common.screen.result(
+        report, f"Generation {report.generation} is in {folder}; {MANIFEST} lists the files"
+    )

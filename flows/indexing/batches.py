@@ -1,6 +1,7 @@
-"""Extraction and embedding, batch by batch: what came stays, what failed becomes a dead letter, and
-too many failures end the run. Chunks get the terms and vectors by which they are found; so do the
-names of entities where the settings ask for it, and relations that a model gave keys.
+"""Extraction and embedding in batches: results are stored as they come.
+
+What fails becomes a dead letter, and too many failures end the run. Chunks get the terms and the
+vectors by which they are found, relations with keys get vectors.
 """
 
 import asyncio
@@ -26,16 +27,15 @@ from tasks.extract import Extracts, extraction_inputs
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
-BATCH = 64
+BATCH = 64  # chunks to extract
 
 
 @dataclass(frozen=True)
 class ExtractionWork:
-    """Chunks to extract, the hash of what each is made from, and the weights of triples (by
-    document and line).
+    """Chunks to extract, the hash of each one's input, and the weights of triples.
 
-    `earlier` are those that failed in an earlier run too: one that goes on failing must not keep
-    out what is new.
+    Weights are by document and line. `earlier` are the chunks that failed in an earlier run: they
+    do not count as failures of this one.
     """
 
     todo: Sequence[Chunk]
@@ -51,15 +51,13 @@ async def extract_chunks(
     runtime: Runtime,
     runner: Runner,
 ) -> set[str]:
-    """Extract the chunks that no earlier run has, batch by batch; the documents of those that have
-    extractions now.
-    """
+    """Extract the chunks that no earlier run has extracted; return their documents."""
     author = runtime.authors["extract"]
     stored = {} if changes.full else staging.extractions.inputs()
     anew = {document.id for document in changes.plan.put}
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
-    # What no document brings anew, and did not fail, is extracted as it would be now: another
-    # author is another fingerprint, and that brings all.
+    # A stored chunk of an unchanged document needs no comparison: another author would have changed
+    # the fingerprint, and with it all documents.
     asked = (
         part
         for part in chunks
@@ -84,55 +82,49 @@ async def extract_chunks(
     staging.extractions.put_dead_letters([*failed, *changes.loaded.dead_letters])
     limit = runtime.settings.failure_limit
     if failed and limit < 1 and not staging.extractions.inputs():
-        raise _gated(
-            "extract", failed, len(failed), limit
-        )  # nothing at all was extracted: there is nothing to publish
+        raise _failure("extract", failed, len(failed), limit)  # there is nothing to publish
     return documents
 
 
 async def extract_all(
     work: ExtractionWork, staging: Staging, runtime: Runtime, runner: Runner
 ) -> list[DeadLetter]:
-    """Extract and store; what failed. FailureGate where more of the new failed than the settings
-    allow.
+    """Extract the chunks and store the results; return the dead letters.
+
+    Raises FailureGate if more of the new chunks fail than the settings allow.
     """
     todo, limit = work.todo, runtime.settings.failure_limit
     new = sum(chunk.id not in work.earlier for chunk in todo)
     failed: list[DeadLetter] = []
     done = 0
-    # So many batches at once that the model never waits for the last answers of one; offline there
-    # is no waiting.
     lm = runtime.models.lm_or_none("extract")
-    slots = 1 if lm is None else 2 + lm.terms.limits.concurrency // BATCH
+    concurrency = lm.terms.limits.concurrency if lm else 0
     passages = sum(chunk.kind != "triples" for chunk in todo) if lm else 0
     expected = expected_time(passages, runtime) if passages else ""
     if passages:
-        runtime.tell(
-            f"{passages} passages: {expected or 'the time is told when the first are done'}"
-        )
-    # A model that was not asked before is timed by as many passages as it reads at once.
-    first = BATCH if lm is None or expected else min(BATCH, max(1, lm.terms.limits.concurrency))
+        told = expected or "the time is told when the first are done"
+        runtime.tell(f"{passages} passages: {told}")
+    # A model that was never asked is timed by as many passages as it reads at once.
+    first = BATCH if lm is None or expected else min(BATCH, max(1, concurrency))
     starts = [0, *range(first, len(todo), BATCH)] if todo else []
     batches = [todo[start:end] for start, end in pairwise([*starts, len(todo)])]
     works = (partial(runner.extract, batch, work.weights) for batch in batches)
+    # Enough batches that the model does not wait for the last answers of one.
+    at_once = runner.at_once(1 if lm is None else 2 + concurrency // BATCH)
     if todo:
         runtime.progress("extract", 0, len(todo))
-    async with aclosing(side_by_side(works, runner.at_once(slots) if todo else 1)) as results:
+    async with aclosing(side_by_side(works, at_once)) as results:
         async for extracts in results:
             await in_thread(_store, extracts, work.inputs, staging)
             failed += extracts.dead_letters
             done += len(extracts.extractions) + len(extracts.dead_letters)
             runtime.progress("extract", done, len(todo))
-            if passages and not expected and done < len(todo):
-                left = len(todo) - done
-                if expected := expected_time(left, runtime):
+            if (left := len(todo) - done) and passages and not expected:
+                expected = expected_time(left, runtime)
+                if expected:
                     runtime.tell(f"{left} passages left: {expected}")
-            gate(
-                "extract",
-                [letter for letter in failed if letter.item not in work.earlier],
-                new,
-                limit,
-            )
+            failed_anew = [letter for letter in failed if letter.item not in work.earlier]
+            gate("extract", failed_anew, new, limit)
     return failed
 
 
@@ -144,19 +136,17 @@ def _store(extracts: Extracts, inputs: Mapping[str, str], staging: Staging) -> N
 
 
 def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
-    """Raise FailureGate, with the most frequent reason, where more failed than the limit: nothing
-    of the run stays.
+    """Raise FailureGate, with the most frequent reason, if more failed than the limit allows.
 
-    One alone never ends a run, unless the limit is 0.
+    A single failure ends a run only if the limit is 0.
     """
     if len(failed) > max(1 if limit else 0, limit * total):
-        raise _gated(step, failed, total, limit)
+        raise _failure(step, failed, total, limit)
 
 
-def _gated(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
-    (reason, remedy), times = Counter(
-        (letter.error, letter.remedy) for letter in failed
-    ).most_common(1)[0]
+def _failure(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
+    reasons = Counter((letter.error, letter.remedy) for letter in failed)
+    (reason, remedy), times = reasons.most_common(1)[0]
     error = FailureGate(step, len(failed), total, limit)
     error.message += f" {times} of them: {reason}"
     error.remedy = remedy or error.remedy
@@ -172,8 +162,9 @@ def replace_letters(
     limit: float,
     items: Collection[str] | None = None,
 ) -> None:
-    """The dead letters of a derived step (of some items, None: of all) in place of its earlier
-    ones; FailureGate where there are too many.
+    """Replace the dead letters of a derived step, of these items (None: all).
+
+    Raises FailureGate if there are too many.
     """
     gate(step, failed, total, limit)
     staging.extractions.remove_dead_letters(items, step)
@@ -182,16 +173,12 @@ def replace_letters(
 
 # --- vectors --------------------------------------------------------------------------------------
 
-EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 2048, 512
-TERMS = "terms"  # key in `meta`: by which rules the terms were cut
+EMBED_BATCH, TERMS_BATCH, RELATIONS_BATCH = 128, 2048, 512
+TERMS = "terms"  # key in `meta`: the version of the rules for terms
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
-    """Store a vector of keys and description for each relation of these entities (None: of all)
-    that a model gave keys to; once per model and text.
-
-    Call it when the generation's entities and relations are stored.
-    """
+    """Embed keys and description of the stored relations of these entities (None: all)."""
     embedder = runtime.embedder
     keyed = [
         keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys
@@ -199,24 +186,21 @@ async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime
     texts = {text_hash(text): text for text in keyed if embedder.reads(text)}
     known = staging.vectors.have(embedder.name, list(texts))
     todo = [key for key in texts if key not in known]
-    for at in range(0, len(todo), NAMES_BATCH):
-        batch = {key: texts[key] for key in todo[at : at + NAMES_BATCH]}
+    for at in range(0, len(todo), RELATIONS_BATCH):
+        batch = {key: texts[key] for key in todo[at : at + RELATIONS_BATCH]}
         staging.vectors.put(embedder.name, await embed(batch, embedder))
-        runtime.progress("embed names", min(at + NAMES_BATCH, len(todo)), len(todo))
+        runtime.progress("embed names", min(at + RELATIONS_BATCH, len(todo)), len(todo))
 
 
 async def embed_chunks(
     chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner
 ) -> None:
-    """Store the terms and vectors of the chunks that have none yet, and the windows of all."""
-    await asyncio.sleep(0)  # the calls to models go out first
+    """Store terms and vectors of the chunks without any, and the index of all vectors."""
+    await asyncio.sleep(0)  # calls to models begin first
     await _store_terms(chunks, staging)
     vectors, embedder = staging.vectors, runtime.embedder
-    have = (
-        {window.chunk for window in vectors.windows()}
-        if vectors.model() == embedder.name
-        else set()
-    )
+    is_same_model = vectors.model() == embedder.name
+    have = {window.chunk for window in vectors.windows()} if is_same_model else set()
     new = [part for part in chunks if part.id not in have]
     windows = await in_thread(windows_of, new, embedder)
     known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
@@ -230,20 +214,19 @@ async def embed_chunks(
     works = (partial(runner.embed, batch) for batch in batches)
     if keys:
         runtime.progress("embed", 0, len(keys))
-    async with aclosing(side_by_side(works, runner.at_once(1) if batches else 1)) as results:
+    async with aclosing(side_by_side(works, runner.at_once(1))) as results:
         async for embedded in results:
             vectors.put(embedder.name, dict(embedded))
             done += len(embedded)
             runtime.progress("embed", done, len(keys))
-    if vectors.model() not in (None, embedder.name):
+    if not is_same_model:
         vectors.remove_windows()
     vectors.put_windows(embedder.name, [window for window, _ in windows])
     await in_thread(staging.build_index)
 
 
 async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
-    """The terms of the chunks that have none yet, or whose terms were cut by other rules, batch by
-    batch: what waits for a model gets its turn in between."""
+    """Store the terms of the chunks that have none by the current rules, without blocking."""
     cut_alike = staging.meta.get_meta(TERMS) == WORDS_VERSION
     done = staging.documents.chunks_with_postings() if cut_alike else set()
     todo = [chunk for chunk in chunks if chunk.id not in done]

@@ -1,12 +1,11 @@
-"""Work done side by side, with no more of it begun than memory shall hold and none left running
-behind.
-"""
+"""Concurrent work with a limit, of which nothing is left running after an error."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from functools import partial
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
 from tasks.edges import go_on_from
@@ -18,23 +17,20 @@ T = TypeVar("T")
 async def side_by_side(
     works: Iterable[Callable[[], Awaitable[T]]], at_once: int
 ) -> AsyncGenerator[T]:
-    """The results as they come; at most `at_once` works are begun and not done. An error ends the
-    others.
+    """Yield results as they come, of at most `at_once` works at a time; an error ends the others.
 
-    Close the generator (`aclosing`) where it is not read to its end.
+    Close the generator (`aclosing`) unless it is read to its end.
     """
     running: set[asyncio.Task[T]] = set()
     done: set[asyncio.Task[T]] = set()
-    since, contexts = copy_context(), list[Context]()
+    since, contexts, waiting = copy_context(), list[Context](), iter(works)
     try:
-        for work in works:
-            contexts.append(copy_context())
-            running.add(asyncio.create_task(_awaited(work), context=contexts[-1]))
-            if len(running) >= at_once:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    yield task.result()
-        while running:
+        while True:
+            for work in islice(waiting, at_once - len(running)):
+                contexts.append(copy_context())
+                running.add(asyncio.create_task(_awaited(work), context=contexts[-1]))
+            if not running:
+                break
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 yield task.result()
@@ -45,9 +41,7 @@ async def side_by_side(
 
 @asynccontextmanager
 async def background_task(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
-    """Do `work` during the block, and wait for its end after it; an error in the block ends it, its
-    own is raised.
-    """
+    """Do `work` during the block, and wait for it afterwards; an error in the block cancels it."""
     since, context = copy_context(), copy_context()
     task = asyncio.create_task(_awaited(lambda: work), context=context)
     try:
@@ -59,8 +53,8 @@ async def background_task(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of a function that runs in a thread. Whoever is cancelled waits for its end:
-    nothing writes later.
+    """Run a function in a thread; a cancelled caller waits for its end, so that it writes nothing
+    later.
     """
     running = asyncio.get_running_loop().run_in_executor(None, partial(function, *args, **kwargs))
     try:
@@ -75,7 +69,7 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Those that still run are cancelled; what any of them raised is not raised again."""
+    """Cancel the tasks that still run, and wait for all without raising their errors."""
     all_of_them = list(tasks)
     for task in all_of_them:
         task.cancel()

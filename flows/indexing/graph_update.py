@@ -1,12 +1,10 @@
-"""The graph of a generation, with its communities and reports: what is read of the last one, made
-anew, and stored.
+"""The graph, communities and reports of the next generation, updated from those of the last one.
 
-A change asks models about what it touches alone: only entities that it touches are described again;
-everybody else stays in their community; reports are written again where what they tell has changed.
-Past a set drift communities are detected anew.
+Models are asked only about what a change touches: its entities are described again, and reports are
+written again if their evidence has changed. Communities are detected again after much drift.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +13,7 @@ from flows.indexing.concurrency import in_thread
 from flows.indexing.source_changes import COMMUNITY_QUALITY
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
-from storage.graph_records import Community, Report
+from storage.graph_records import Community, Relation, Report
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.communities import Hierarchy, detect_communities
@@ -26,9 +24,7 @@ from tasks.summarize import KnownDescription, summarize
 
 
 def resolved_before(staging: Staging, documents: Collection[str] | None) -> LastResolution:
-    """The resolution that the staging starts from; without places where `documents` is None or
-    nothing was resolved.
-    """
+    """Return the last resolution; without places if `documents` is None (make all anew)."""
     decisions = staging.resolutions.decisions()
     places = {} if documents is None else staging.resolutions.places()
     if not places:
@@ -39,16 +35,13 @@ def resolved_before(staging: Staging, documents: Collection[str] | None) -> Last
 
 
 def store_resolution(staging: Staging, graph: ResolvedGraph, before: LastResolution) -> None:
-    """Where each name went, for the next run; only what differs is written."""
-    if before.places is None:
-        staging.resolutions.replace_places(None, graph.places)
-    else:
-        places, earlier = graph.places, before.places
-        differ = {place[0] for place, went in places.items() if earlier.get(place) != went}
-        differ |= {place[0] for place in earlier if place not in places}
-        staging.resolutions.replace_places(
-            differ, {place: went for place, went in places.items() if place[0] in differ}
-        )
+    """Store the entity of each name for the next run; write only what differs."""
+    places = graph.places
+    documents: set[str] | None = None
+    if before.places is not None:
+        documents = {document for (document, _), _ in places.items() ^ before.places.items()}
+        places = {name: thing for name, thing in places.items() if name[0] in documents}
+    staging.resolutions.replace_places(documents, places)
     if before.decisions != graph.decisions:
         staging.resolutions.replace_decisions(graph.decisions)
 
@@ -56,9 +49,7 @@ def store_resolution(staging: Staging, graph: ResolvedGraph, before: LastResolut
 async def dedupe_mentions(
     chunks: Sequence[Chunk], before: LastResolution, staging: Staging, runtime: Runtime
 ) -> ResolvedGraph:
-    """Entities and relations of all mentions, with the edits by hand; what models could not decide
-    is kept.
-    """
+    """Resolve all mentions to entities and relations, and apply the edits by hand."""
     edits = staging.edits.edits()
     graph = await dedupe(
         staging.extractions, chunks, Resolve(runtime.models), edits, before, runtime.embedder
@@ -72,18 +63,16 @@ async def dedupe_mentions(
 async def summarize_graph(
     graph: ResolvedGraph, staging: Staging, runtime: Runtime
 ) -> ResolvedGraph:
-    """Describe the graph, or what a change touches of it, and put it in place of what was there.
-    What models have written of the same statements stays. Gives the graph without its rows, which
-    are stored: nobody after it holds them in memory.
+    """Describe what a change touches of the graph (or all of it), and store it.
+
+    Descriptions of the same statements stay. Returns the graph without the stored rows, so that
+    they take no memory.
     """
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
-    ends = {end for relation in graph.relations for end in (relation.source, relation.target)}
-    names = {
-        entity.id: entity.name
-        for entity in stored.entities(ends - {entity.id for entity in graph.entities})
-    }
+    others = _ends(graph.relations) - {entity.id for entity in graph.entities}
+    names = {entity.id: entity.name for entity in stored.entities(others)}
     limit = settings.policy().limits.summary
     described = await summarize(
         replace(graph, names=names), runtime.summarize, runtime.relate, known, limit
@@ -96,53 +85,52 @@ async def summarize_graph(
         await in_thread(stored.replace_graph, rows)
         staging.resolutions.replace_described(None, described.inputs)
         return graph.without_rows()
-    before = stored.relations_at(touched)
-    relations = {relation.id for relation in before}
+    relations = (*stored.relations_at(touched), *rows.relations)
     stored.replace_graph(rows, touched)
-    ends = {
-        end for relation in (*before, *rows.relations) for end in (relation.source, relation.target)
-    }
-    stored.count_degrees(ends - {entity.id for entity in rows.entities})
-    staging.resolutions.replace_described(
-        {*touched, *relations, *(relation.id for relation in rows.relations)}, described.inputs
-    )
+    stored.count_degrees(_ends(relations) - {entity.id for entity in rows.entities})
+    items = {*touched, *(relation.id for relation in relations)}
+    staging.resolutions.replace_described(items, described.inputs)
     return graph.without_rows()
 
 
+def _ends(relations: Iterable[Relation]) -> set[str]:
+    return {end for relation in relations for end in (relation.source, relation.target)}
+
+
 async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Hierarchy:
-    """The communities of the stored graph: those of the last generation, followed; detected anew
-    where all is, or where too many entities have come and gone since that was done.
+    """Return the communities of the stored graph, which continue those of the last generation.
+
+    They are detected anew if everything is, or if too many entities have come and gone since then.
     """
-    entities, relations = staging.graph.entity_ids(), staging.graph.edges()
+    settings, entities = runtime.settings, staging.graph.entity_ids()
     before = staging.communities.communities() if graph.touched is not None else []
     then = {member for community in before if community.level == 0 for member in community.members}
     so_far, now = staging.meta.get_meta("drift"), set(entities)
     drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
-    earlier = before if drift <= runtime.settings.community_drift else []
-    drift = drift if earlier else 0.0
-    staging.meta.put_meta("drift", drift)
-    settings = runtime.settings
+    earlier = before if drift <= settings.community_drift else []
+    staging.meta.put_meta("drift", drift if earlier else 0.0)
     hierarchy = await detect_communities(
-        entities, relations, settings.community_size, settings.communities, earlier
+        entities,
+        staging.graph.edges(),
+        settings.community_size,
+        settings.communities,
+        earlier,
     )
-    staging.meta.put_meta(
-        COMMUNITY_QUALITY, hierarchy.quality.model_dump() if hierarchy.quality else None
-    )
+    quality = hierarchy.quality.model_dump() if hierarchy.quality else None
+    staging.meta.put_meta(COMMUNITY_QUALITY, quality)
     return hierarchy.model_copy(update={"before": tuple(before)})
 
 
 async def report_communities(
     graph: ResolvedGraph, hierarchy: Hierarchy, staging: Staging, runtime: Runtime
 ) -> None:
-    """Store the communities with their reports: those that stand, and those that the change makes
-    wrong, anew.
-    """
+    """Store the communities with reports that are still valid and, for the others, new ones."""
     settings, stored = runtime.settings, staging.communities
     valid = dict[str, Report]()
     if graph.touched is None:
         reports = stored.reports()
     else:
-        # Whatever the change does not reach stands as it is stored.
+        # What the change does not reach stays as it is stored.
         hierarchy = hierarchy.reached_by(graph.touched, stored.unfit_reports(settings.report_drift))
         reports = stored.reports(of=[community.id for community in hierarchy.before])
         lost, touched = set(graph.lost), set(graph.touched)
@@ -151,24 +139,16 @@ async def report_communities(
     communities = hierarchy.communities
     known = {old.inputs: old for old in reports if old.inputs}
     before = _with_report(hierarchy.before, reports)
-    stored.replace_communities(
-        [],
-        [],
-        None
-        if graph.touched is None
-        else before.keys() - {community.id for community in communities},
-    )
+    gone = before.keys() - {community.id for community in communities}
+    stored.replace_communities([], [], None if graph.touched is None else gone)
     written, letters = 0, list[DeadLetter]()
     total = sum(community.id not in valid for community in of_several(communities))
-    # Not all at once: what reports are written from is the most that a run would hold in memory.
+    # In portions: the evidence of all reports would take more memory than anything else in a run.
     for portion in by_root(communities):
         anew = [community for community in of_several(portion) if community.id not in valid]
-        evidence = _evidence_of(
-            staging, {member for community in anew for member in community.members}
-        )
-        evidence = replace(
-            evidence, reports=tuple(valid[own.id] for own in portion if own.id in valid)
-        )
+        members = {member for community in anew for member in community.members}
+        kept = tuple(valid[own.id] for own in portion if own.id in valid)
+        evidence = replace(_evidence_of(staging, members), reports=kept)
         progress = partial(_progress, runtime, written, total)
         reported = await report(
             portion, evidence, runtime.report, known, settings.policy().limits.report, progress
@@ -192,17 +172,15 @@ def _progress(runtime: Runtime, before: int, total: int, done: int, _of: int) ->
 def _with_report(
     communities: Sequence[Community], reports: Sequence[Report]
 ) -> dict[str, tuple[str | None, Report | None]]:
-    """What may differ between two communities of one id, which names level and members: the parent
-    and the report.
+    """Return parent and report of each community: all that its id (a hash of level and members)
+    leaves open.
     """
     reported = {report.community: report for report in reports}
-    return {
-        community.id: (community.parent, reported.get(community.id)) for community in communities
-    }
+    return {own.id: (own.parent, reported.get(own.id)) for own in communities}
 
 
 def _evidence_of(staging: Staging, entities: set[str]) -> ReportEvidence:
-    """What reports on communities of these entities are written from."""
+    """Return the evidence for reports on communities of these entities."""
     graph = staging.graph
     relations = [
         relation
@@ -222,13 +200,9 @@ def _evidence_of(staging: Staging, entities: set[str]) -> ReportEvidence:
 
 
 def _known_descriptions(
-    staging: Staging,
-    entities: Collection[str] | None = None,
-    relations: Collection[str] | None = None,
+    staging: Staging, entities: Collection[str] | None, relations: Collection[str] | None
 ) -> dict[str, KnownDescription]:
-    """What models have written of these entities and relations of the last generation (None: of
-    all), by id.
-    """
+    """Return the stored descriptions of these entities and relations (None: of all) by id."""
     inputs = staging.resolutions.described()
     if not inputs:
         return {}

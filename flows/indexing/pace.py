@@ -1,8 +1,8 @@
-"""How fast the models of an index run go, in tokens a second, and how long a run takes by that.
+"""The speed of the models of an index run, and the time that a run takes.
 
-What a step takes is an average of this workspace's own runs where they asked the same model often
-enough, else of the project's scripted model. Speeds are those of all tokens, read and written, in
-the time in which a call was under way.
+The calls and tokens of a step are averages of this workspace's runs with the same model, or, with
+too few calls, of the project's scripted model. A speed counts all tokens, read and written, in the
+time during which calls were running.
 """
 
 import json
@@ -12,18 +12,17 @@ from dataclasses import dataclass
 
 from flows.runtime import Runtime
 
-# Passages of 370 tokens, the default embedding and no other model: measured on two busy cores.
+# Measured on two busy cores with passages of 370 tokens and the default embedding alone.
 PASSAGES_A_SECOND = 3.0
-# Of a model whose speed nobody has measured.
+# Of a model whose speed is not measured yet.
 SECONDS_A_CALL = 4.0
-# From so many calls on, what a model has taken before says more than the rule.
-ENOUGH_CALLS = 20
+ENOUGH_CALLS = 20  # from which averages of this workspace count
 RUNS_READ = 200
 
 
 @dataclass(frozen=True)
 class StepRate:
-    """What a step takes: calls for each passage that is extracted, and tokens of a call."""
+    """The calls of a step for each extracted passage, and the tokens of a call."""
 
     calls: float
     input_tokens: float
@@ -31,8 +30,7 @@ class StepRate:
     known: bool = False
 
 
-# Measured with the project's scripted model on the documentation of the project, passages of 370
-# tokens.
+# Measured with the scripted model on the project's documentation, in passages of 370 tokens.
 RULE = {
     "extract": StepRate(1.0, 1700, 650),
     "resolve": StepRate(0.01, 700, 30),
@@ -44,7 +42,7 @@ _COUNTED = ("calls", "input_tokens", "output_tokens", "busy_seconds")
 
 
 def _ledger(runtime: Runtime) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Go through step, model and amounts of the runs of this workspace, this one included."""
+    """Yield step, model and amounts of the runs of this workspace, including this one."""
     for step, model, spent in runtime.models.meter.rows():
         yield step, model, {name: getattr(spent, name) for name in _COUNTED}
     for run in runtime.workspace.database.runs.list(limit=RUNS_READ):
@@ -53,7 +51,7 @@ def _ledger(runtime: Runtime) -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def step_rates(runtime: Runtime) -> dict[str, StepRate]:
-    """Say what each step takes, by the runs of this workspace that asked its model of now."""
+    """Return the rate of each step with its current model."""
     used = defaultdict[str, Counter[str]](Counter)
     for step, model, amounts in _ledger(runtime):
         maker = runtime.makers.get(step)
@@ -73,7 +71,7 @@ def _rate(seen: Counter[str], rule: StepRate, passages: int) -> StepRate:
 
 
 def model_speeds(runtime: Runtime) -> dict[str, float]:
-    """Give the tokens a second of each model that has been asked."""
+    """Return the tokens a second of each model that has been asked."""
     used = defaultdict[str, Counter[str]](Counter)
     for _, model, amounts in _ledger(runtime):
         if amounts["busy_seconds"]:
@@ -85,9 +83,9 @@ def model_speeds(runtime: Runtime) -> dict[str, float]:
 
 
 def expected_time(passages: int, runtime: Runtime) -> str:
-    """Say about how long a run takes for so many passages, and at which measured speed.
+    """Return in words how long a run takes for so many passages, and at which speed.
 
-    Empty where the speed of the model that extracts is not known.
+    The text is empty if the speed of the extraction model is unknown.
     """
     speeds, rates = model_speeds(runtime), step_rates(runtime)
     name = runtime.models.name("extract")
@@ -103,7 +101,7 @@ def expected_time(passages: int, runtime: Runtime) -> str:
 
 
 def time_in_words(seconds: float) -> str:
-    """Say about how long, in the unit that fits."""
+    """Return about how long, in seconds, minutes or hours."""
     if seconds < 100:
         return f"about {max(seconds, 1):.0f} s"
     return f"about {seconds / 60:.0f} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"

@@ -1,9 +1,8 @@
-"""Changes: what the sources say against the current generation, what of it the next one takes over
-(sync), and what of it was made with prompts that a new version of the program words otherwise.
+"""Changes of the sources and of prompts since the current generation.
 
-The hash of a prompt is part of the hash of what was made with it, so that another prompt makes just
-that anew. Where nobody but a new version has changed it, the run keeps what there is, says so, and
-leaves the decision to its user (`--remake`).
+The hash of a prompt is part of the hash of what was made with it, so that another prompt makes
+exactly that anew. If only a new version of the program has changed the prompt, the run keeps what
+there is and says so; the user decides (`--remake`).
 """
 
 import time
@@ -25,11 +24,12 @@ from tasks.step import step
 from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
 
 COMMUNITY_QUALITY = "community_quality"  # key in `meta`
+COUNTED = ("chunks", "entities", "relations", "claims", "communities", "reports", "dead_letters")
 
 
 @dataclass(frozen=True)
 class SourceChanges:
-    """What was read from the sources and from the current generation before anything is written."""
+    """What was read from the sources and the current generation before anything is written."""
 
     loaded: Loaded
     plan: SyncPlan
@@ -40,9 +40,7 @@ class SourceChanges:
 
     @property
     def outdated_letters(self) -> list[str]:
-        """The items of stored dead letters from the sources that were read again: what still fails
-        is reported anew.
-        """
+        """The items of stored dead letters of the sources that were read again."""
         return [
             letter.item
             for letter in self.letters
@@ -52,9 +50,7 @@ class SourceChanges:
 
     @property
     def retry(self) -> bool:
-        """Whether dead letters alone are a reason to run: work to try again, or rows that fail or
-        no longer do.
-        """
+        """Whether dead letters alone are a reason to run: failed work, or other failing rows."""
         rows = {letter.item for letter in self.loaded.dead_letters}
         return any(letter.step != "load" for letter in self.letters) or rows != set(
             self.outdated_letters
@@ -62,59 +58,52 @@ class SourceChanges:
 
     @property
     def weights(self) -> dict[tuple[str, str], float]:
-        """The weight of each triple of the documents that are stored anew, by document and rendered
-        line.
-        """
+        """The weight of each triple of the new documents, by document and rendered line."""
         return {
-            (d.id, t.rendered()): t.weight
-            for d in self.plan.put
-            for part in d.parts
-            for t in part.triples
+            (document.id, triple.rendered()): triple.weight
+            for document in self.plan.put
+            for part in document.parts
+            for triple in part.triples
         }
 
 
 @step("sync")
 async def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> SourceChanges:
-    """Compare the sources with the current generation; NothingToIndex where there is none and they
-    hold nothing.
+    """Compare the sources with the current generation.
+
+    Raises NothingToIndex if there is no generation and the sources hold nothing.
     """
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
         plan = plan_sync(loaded, (), lambda _: (), allow_removals)
         if not plan.put:
-            skipped = [
-                f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped
-            ]
+            skipped = [f"{file.path} ({file.reason})" for file in loaded.skipped]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
             raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
         return SourceChanges(loaded, plan, full, None, "")
     with generation:
-        known, forgotten = generation.documents.parts(), generation.documents.forgotten()
-        loaded = with_gone_inside(loaded, known)
+        stored = generation.documents
+        known = stored.parts()
         loaded = exclude_forgotten(
-            loaded,
-            forgotten,
-            generation.documents.forgotten_texts(),
+            with_gone_inside(loaded, known),
+            stored.forgotten(),
+            stored.forgotten_texts(),
             {part.document for part in known},
         )
-        plan = plan_sync(loaded, known, generation.documents.documents, allow_removals, anew=full)
+        plan = plan_sync(loaded, known, stored.documents, allow_removals, anew=full)
         fingerprint = str(generation.meta.get_meta("fingerprint"))
         if fingerprint != runtime.fingerprint or full:
-            # Another chunk size, model or embedder: everything is made again from the stored texts.
-            everything = {d.id: d for d in generation.documents.documents()} | {
-                d.id: d for d in plan.put
-            }
-            documents = tuple(
-                everything[name] for name in sorted(set(everything) - set(plan.removed))
-            )
-            plan = plan.model_copy(update={"put": documents})
+            # Another chunk size, model or embedder: make everything again from the stored texts.
+            everything = {document.id: document for document in (*stored.documents(), *plan.put)}
+            kept = sorted(everything.keys() - set(plan.removed))
+            plan = plan.model_copy(update={"put": tuple(everything[name] for name in kept)})
         letters = tuple(generation.extractions.dead_letters())
         return SourceChanges(loaded, plan, full, generation.number, fingerprint, letters)
 
 
 def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
-    """Whether the current generation holds what the sources say, made as it would be made now."""
+    """Whether the current generation is up to date with the sources and the settings."""
     return (
         changes.generation is not None
         and changes.plan.nothing_to_do
@@ -125,15 +114,13 @@ def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
 def only_failed_again(
     changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False
 ) -> bool:
-    """Whether a run that had nothing but failed work to try again ends with the same failures: then
-    nothing is new.
+    """Whether a run only tried failed work again, and all of it failed again.
 
-    Before what follows from the passages is `derived`, that is known only where nothing of it
-    failed.
+    Before the graph is `derived`, this is known only if all failures are passages or rows.
     """
     tried, left = (
-        {(letter.item, letter.step) for letter in of}
-        for of in (changes.letters, staging.extractions.dead_letters())
+        {(letter.item, letter.step) for letter in letters}
+        for letters in (changes.letters, staging.extractions.dead_letters())
     )
     known = derived or all(step in ("extract", "load") for _, step in tried)
     return nothing_new(changes, runtime) and known and tried == left
@@ -142,27 +129,27 @@ def only_failed_again(
 async def chunk_documents(
     plan: SyncPlan, staging: Staging, runtime: Runtime
 ) -> tuple[list[Chunk], set[str]]:
-    """Cut what is new and store it; what has gone is removed with all it had.
+    """Cut and store new documents, and remove lost ones.
 
-    Gives the chunks of the whole generation, and the documents that have other chunks than before,
-    or some at another place.
+    Returns the chunks of the whole generation, and the documents whose chunks or their places have
+    changed.
     """
     chunks = await chunk(plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     owners = {*plan.removed, *(document.id for document in plan.put)}
-    before = {
-        (chunk.document, chunk.id, chunk.start)
-        for chunk in staging.documents.chunks(documents=owners)
-    }
-    after = {(chunk.document, chunk.id, chunk.start) for chunk in chunks}
+    stored = staging.documents
+    before, after = (
+        {(part.document, part.id, part.start) for part in parts}
+        for parts in (stored.chunks(documents=owners), chunks)
+    )
     with staging.transaction():
-        staging.documents.remove_documents(list(plan.removed))
-        staging.documents.put_documents(list(plan.put))
-        staging.documents.put_chunks(list(chunks), documents=[document.id for document in plan.put])
-    return staging.documents.chunks(), {document for document, _, _ in before ^ after}
+        stored.remove_documents(list(plan.removed))
+        stored.put_documents(list(plan.put))
+        stored.put_chunks(list(chunks), documents=[document.id for document in plan.put])
+    return stored.chunks(), {document for document, _, _ in before ^ after}
 
 
 def _unread(runtime: Runtime) -> Iterator[Skipped]:
-    """What models wrote in another form than was asked for, told as what was not read."""
+    """Yield the answers of models that were not in the form that was asked for."""
     for asked, model, spent in runtime.models.meter.rows():
         if lines := spent.unread_lines:
             number = f"{lines} {'line' if lines == 1 else 'lines'}"
@@ -182,26 +169,17 @@ def report_of(
     published: int | None,
     kept_prompts: KeptPrompts | None,
 ) -> IndexReport:
-    """The report of a run that published `published`, or found nothing to do (None)."""
+    """Return the report of a run that published generation `published`, or nothing (None)."""
     with runtime.workspace.read(published) as generation:
         counts = generation.meta.counts()
         number, quality = generation.number, generation.meta.get_meta(COMMUNITY_QUALITY)
-    counted = (
-        "chunks",
-        "entities",
-        "relations",
-        "claims",
-        "communities",
-        "reports",
-        "dead_letters",
-    )
     seconds = time.monotonic() - started
     return IndexReport(
         generation=number,
         published=published is not None,
         documents=changes.plan.counts,
         skipped=(*changes.loaded.skipped, *_unread(runtime)),
-        **{name: counts[name] for name in counted},
+        **{name: counts[name] for name in COUNTED},
         usage=usage_of(runtime.models.meter, seconds),
         seconds=seconds,
         kept_prompts=kept_prompts,
@@ -212,13 +190,13 @@ def report_of(
 
 # --- prompts of earlier versions ------------------------------------------------------------------
 
-# key in `meta`: by step who made it, and the hash of the user's settings that had a part in it
+# Key in `meta`: the author of each step, and the hash of the user's settings for it.
 AUTHORS = "authors"
 
 
 def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptPrompts | None]:
-    """The runtime that goes on as the current generation was made, where only a new version's
-    prompts speak against it; else the runtime itself.
+    """Return a runtime with the authors of the current generation, if only a new version's prompts
+    differ; otherwise the runtime itself.
     """
     try:
         generation = runtime.workspace.read()
@@ -240,30 +218,28 @@ def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptP
 
 
 def in_words(prompts: KeptPrompts) -> str:
-    """What was kept, and why, in a sentence."""
+    """Say what was kept, and why."""
     return (
-        f"This version words the prompts of {', '.join(prompts.steps)} otherwise. What models made "
-        "with the earlier ones stays as it is until you ask for it with --remake."
+        f"This version has other prompts for {', '.join(prompts.steps)}. What models made with the "
+        "earlier ones is kept until you run with --remake."
     )
 
 
 def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
-    """Who made a generation's work of this step; whoever would make it now where that was not
-    noted.
-    """
+    """Return the author of a step in a generation; if not noted, the author of now."""
     return _noted(meta).get(step, (runtime.authors[step], ""))[0]
 
 
 @step("publish")
 async def publish(staging: Staging, runtime: Runtime) -> int:
-    """Make what was built the current generation, with a note of who made it; its number."""
+    """Make the staging the current generation; return its number."""
     staging.meta.put_meta("fingerprint", runtime.fingerprint)
     note_makers(staging, runtime)
     return staging.publish()
 
 
 def note_makers(staging: Staging, runtime: Runtime) -> None:
-    """Note in a generation who made it, for the next version."""
+    """Note in a generation the author of each step."""
     makers: dict[str, JsonValue] = {
         step: [author, _settings_of(step, runtime)] for step, author in runtime.authors.items()
     }
@@ -277,23 +253,17 @@ def _noted(meta: MetaStore) -> dict[str, tuple[str, str]]:
 
 
 def _settings_of(step: str, runtime: Runtime) -> str:
-    """The hash of all that a user has said of how a step works."""
+    """Return the hash of all that the user has set for a step."""
     settings, models = runtime.settings, runtime.models
-    settled = [models.name(runtime.makers[step].role), models.instructions.get(step, "")]
-    settled += [
-        content_id("prg", repr(program)) for program in models.programs if program["step"] == step
-    ]
+
+    def own_prompts(name: str) -> list[str]:
+        programs = [program for program in models.programs if program["step"] == name]
+        hashes = [content_id("prg", repr(program)) for program in programs]
+        return [models.instructions.get(name, ""), *hashes]
+
+    settled = [models.name(runtime.makers[step].role), *own_prompts(step)]
     if step != "resolve":
         settled.append(settings.tailoring.digest(*Tailoring.model_fields))
     if step == "extract":
-        settled += [
-            str(settings.gleanings),
-            str(settings.claims),
-            models.instructions.get("glean", ""),
-        ]
-        settled += [
-            content_id("prg", repr(program))
-            for program in models.programs
-            if program["step"] == "glean"
-        ]
+        settled += [str(settings.gleanings), str(settings.claims), *own_prompts("glean")]
     return content_id("set", *settled)

@@ -1,10 +1,8 @@
-"""The mode `auto`: one decision for each question, made before anything is searched, on the mode
-that answers it.
+"""The mode `auto`: choose the mode that answers a question before anything is searched.
 
-walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the search
+walk the triples, if there are any → choose → answer → (nothing found) the search
 
-Without a model the reports come after the search where only the wording says, and not plainly, that
-the whole is meant.
+Without a model, reports come after the search unless the wording plainly asks about the whole.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,23 +15,21 @@ from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
 from tasks.route import SEARCH, WHOLE, choose
 
-SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
+SHOWN_OF_TRIED = 160  # characters that the trace shows of an answer that was not taken
 
 
 async def answer_in_turn(
     resources: Resources, respond: Callable[[Resources, Mode], Awaitable[Response]]
 ) -> Response:
-    """The answer of the first of the modes that fit the question that gives any; `respond` answers
-    in one mode.
-    """
+    """Return the first answer that one of the fitting modes gives; `respond` asks one mode."""
     decision = await choose_mode(resources)
-    tried: list[Response] = []
     modes = list(dict.fromkeys((decision.mode, SEARCH)))
     if decision.mode in WHOLE and Choose(resources.models).doubts(decision.confidence):
-        modes.reverse()  # what is found tells whether the question is about a part
+        modes.reverse()  # what is found shows whether the question is about a part
         decision = decision.model_copy(
             update={"reason": f"perhaps {decision.reason}; the passages come first"}
         )
+    tried: list[Response] = []
     for mode in modes:
         if tried:
             resources.withdraw_draft()
@@ -42,8 +38,7 @@ async def answer_in_turn(
         if response.answered.fallback != "abstained":
             break
     else:
-        # What a model says of evidence that it has read comes before what nobody has read anything
-        # for.
+        # A model that has read evidence may say more than a mode that found nothing to read.
         read = (earlier for earlier in tried if resources.writes and earlier.result.context.sources)
         response = next(read, tried[0])
     others = tuple(
@@ -57,7 +52,7 @@ async def answer_in_turn(
 
 
 async def choose_mode(resources: Resources) -> ModeDecision:
-    """The mode for the question; the search follows where it gives nothing.
+    """Choose the mode for the question.
 
     A structure or documents that the caller names are searched: there the router decides.
     """
@@ -71,10 +66,10 @@ async def choose_mode(resources: Resources) -> ModeDecision:
 
 
 async def _walk(resources: Resources) -> str | None:
-    """Say along what a walk without a model comes to an answer.
+    """Return the path by which a walk without a model reaches an answer.
 
-    None where it comes to none, and where the question names something that texts speak of too, or
-    nothing: there the search reads both. Where no model writes, only a look-up of triples is one.
+    None where it reaches none, and where the question names nothing or something that texts speak
+    of too: there the search reads both. Where no model writes, only a look-up of triples counts.
     """
     question, graph = resources.question, resources.graph
     if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):

@@ -1,6 +1,6 @@
-"""Baselines: how the methods answer that others are compared with.
+"""Baselines that the other methods are compared with.
 
-- naive: the passages nearest by words and vectors, all of them; SS of GraphRAG's paper.
+- naive: the nearest passages by words and vectors, all of them; SS of GraphRAG's paper.
 - ts: map and reduce over the source texts; TS of the same paper.
 - hyde: the passages nearest to a hypothetical one (arXiv 2212.10496).
 - rq: passages for the rewritten question and its parts (RQ-RAG, arXiv 2404.00610).
@@ -34,7 +34,7 @@ async def nearest(resources: Resources, k: int) -> list[Passage]:
 
 
 async def naive(resources: Resources) -> ModeResult:
-    """Take the nearest passages as they are found: no graph, no filter."""
+    """Take the nearest passages without graph or filter."""
     search = resources.search
     passages = await nearest(resources, search.candidates(search.depth))
     reranked = await search.reranked(resources.question.text, passages, search.depth)
@@ -42,14 +42,14 @@ async def naive(resources: Resources) -> ModeResult:
 
 
 async def hyde(resources: Resources) -> ModeResult:
-    """Find the passages nearest to a hypothetical one. UsageError where no model can write it."""
+    """Find the passages nearest to a hypothetical one. Raises UsageError without a model."""
     question, search, models = resources.question, resources.search, resources.models
     _need_model("hyde", models.is_offline("rewrite"))
     text = await hypothesize(question.text, Hypothesize(models))
     near = search.cosines(text)
     best = sorted(near, key=lambda chunk: (-near[chunk], chunk))[: search.depth]
     passages = [search.passage(name, near[name]) for name in best]
-    if not passages:  # an embedder that cannot read the text: by its words
+    if not passages:  # the embedder cannot read the text: search by its words
         passages = await retrieve(
             search.index.without_graph(), [text], [{}], search.depth, question.only
         )
@@ -65,24 +65,24 @@ async def rewritten(resources: Resources) -> ModeResult:
 
 
 async def source_texts(resources: Resources) -> ModeResult:
-    """Map and reduce over all texts that the question may look into: it costs as much."""
+    """Map and reduce over all texts that the question may look into, at that cost."""
     question, search, models = resources.question, resources.search, resources.models
     only = question.only
     chunks = [chunk for chunk in search.index.chunks if only is None or chunk.document in only]
     pool, sentences = with_sentences([], chunks)
-    offered: dict[str, Offered] = {}
-    by_chunk = by_key((piece.chunk, piece) for piece in sentences)
-    for chunk in chunks:
-        statements = [(text_of(piece), piece) for piece in by_chunk.get(chunk.id, ())]
-        if statements:
-            offered[chunk.id] = Offered(chunk.title, "", statements)
+    by_chunk = by_key((piece.chunk, (text_of(piece), piece)) for piece in sentences)
+    offered = {
+        chunk.id: Offered(chunk.title, "", by_chunk[chunk.id])
+        for chunk in chunks
+        if chunk.id in by_chunk
+    }
     texts, topic = ReportTexts(offered, pool), CollectionTopic(question.relevance)
     points = await partial_answers(texts, question.text, topic, Partial(models))
     return result_of(points, texts, topic, search, f"{len(chunks)} passages read")
 
 
 async def direct(resources: Resources) -> ModeResult:
-    """Give the model's own answer: `ungrounded`, without citations. UsageError without a model."""
+    """Ask the model alone: `ungrounded`, without citations. Raises UsageError without a model."""
     _need_model("direct", resources.models.is_offline("answer"))
     stated = await answer_directly(resources.question.text, Direct(resources.models))
     return ModeResult(AnswerContext(()), stated=stated)

@@ -1,6 +1,6 @@
-"""Drift search: from the best reports to what they lead to, step by step (GraphRAG's DRIFT search).
+"""Drift search: from the best reports to what they lead to (GraphRAG's DRIFT search).
 
-primer over the reports that fit best ─ follow-ups by local search, best first ─ one answer
+primer over the best reports → follow-ups by local search, best first → one answer
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from tasks.read_reports.points import (
     with_sentences,
 )
 
-# How many of the best reports the first step reads, as far as one prompt holds them.
+# The reports that the primer reads at most.
 PRIMER_REPORTS: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 20}
 
 
 async def drift_search(resources: Resources) -> ModeResult:
-    """Find points of the best reports, then of what they lead to."""
+    """Find points in the best reports, then in what they lead to."""
     question, search, models = resources.question, resources.search, resources.models
     reports = resources.reports
     near = near_to(question, search)
@@ -45,15 +45,12 @@ async def drift_search(resources: Resources) -> ModeResult:
     while (following := agenda.next()) is not None:
         focus, steps = following
         looked_up.append(focus)
-        texts = await _looked_up(focus, texts, search, near.topic, models)
-        looked_up_texts = [(focus, texts.offered[focus])] if focus in texts.offered else []
-        more, follow_ups = (
-            await explore(focus, looked_up_texts, near.topic, explorer)
-            if looked_up_texts
-            else ([], [])
-        )
-        points += more
-        agenda.add(follow_ups, steps)
+        texts = await _with_look_up(focus, texts, search, near.topic, models)
+        if focus in texts.offered:
+            found = [(focus, texts.offered[focus])]
+            more, follow_ups = await explore(focus, found, near.topic, explorer)
+            points += more
+            agenda.add(follow_ups, steps)
     points.sort(key=lambda point: (-point.score, point.findings))
     reason = (
         f"{len(selected.reports)} reports, then {len(looked_up)} look-ups: "
@@ -64,11 +61,11 @@ async def drift_search(resources: Resources) -> ModeResult:
     return replace(result, reports=reports_read(selected, helpful))
 
 
-async def _looked_up(
+async def _with_look_up(
     focus: str, texts: ReportTexts, search: PassageSearch, topic: CollectionTopic, models: Models
 ) -> ReportTexts:
-    """The texts, with the sentences nearest to the question in the passages that a search for the
-    focus finds.
+    """Search for the focus; add to the texts the sentences found that are nearest to the
+    question.
     """
     most = models.policy.limits.part
     wanted = depth(models, search.session, most)
@@ -79,10 +76,8 @@ async def _looked_up(
     helpful = sorted(new, key=lambda piece: (-topic.worth(piece), piece.number))
     fitting = first_fitting(helpful, lambda piece: rough_tokens(piece.text), most)
     pieces = sorted(fitting, key=lambda piece: piece.number)
-    return ReportTexts(
-        {**texts.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])},
-        pool,
-    )
+    found = Offered(focus, "", [(text_of(piece), piece) for piece in pieces])
+    return ReportTexts({**texts.offered, focus: found}, pool)
 
 
 DRIFT = QueryMode("drift", drift_search)

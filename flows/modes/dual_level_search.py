@@ -1,8 +1,8 @@
-"""Dual-level search: the graph by what a question names (low) and by what it asks about (high)
+"""Dual-level search: the graph by what a question names (low) and what it asks about (high)
 (LightRAG 3.2, 3.3).
 
-keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `hybrid` and, with the
-search's passages, `mix`.
+keys → entities and relations → passages → tables. Modes `low`, `high`, `hybrid`, and `mix`, which
+adds the search's passages.
 """
 
 from dataclasses import replace
@@ -32,38 +32,35 @@ LEVEL_OF: dict[Mode, Level] = {
     "hybrid": "both",
     "mix": "both",
 }
-# So many passages that only the graph leads to follow those that search finds.
-MIXED_IN = 4
-# Of an answer's evidence: what is left for passages beside the tables.
-PASSAGE_SHARE = 0.75
+MIXED_IN = 4  # passages of the graph alone that `mix` adds to those of the search
+PASSAGE_SHARE = 0.75  # of an answer's evidence; the tables take the rest
 
 
 async def passages_at_levels(resources: Resources, k: int) -> list[Passage]:
     """Find the passages that the mode's levels lead to."""
-    return (await search_levels(resources, k))[1]
+    return (await _search_levels(resources, k))[1]
 
 
 async def dual_level_search(resources: Resources) -> ModeResult:
-    """Make a table of entities, one of relations, and passages.
+    """Find a table of entities, one of relations, and passages.
 
-    Where documents are restricted no description is shown: it is made of all of them.
+    Where documents are restricted, descriptions are left out: they are made from all documents.
     """
     question, search, graph = resources.question, resources.search, resources.graph
-    models = resources.models
     facts, only = graph.facts, question.only
-    levels, retrieved = await search_levels(resources, search.candidates(search.depth))
+    levels, retrieved = await _search_levels(resources, search.candidates(search.depth))
     reranked = await search.best(question.text, retrieved)
     passages = reranked.passages
-    request = filter_request(question.text, passages, not models.is_offline("answer"))
-    filtered = await filter_passages(request, passages, Filter(models))
-    most = models.policy.limits.answer
+    request = filter_request(question.text, passages, resources.writes)
+    filtered = await filter_passages(request, passages, Filter(resources.models))
+    most = resources.models.policy.limits.answer
     entities, relations = best_rows(levels, graph.levels, most)
     if only is not None:
         entities = [replace(entity, description="") for entity in entities]
         relations = [replace(relation, description="") for relation in relations]
 
     def stating(relation: str) -> list[Chunk]:
-        """The chunks that state a relation, of the documents that the question may look into."""
+        """Return the chunks that state a relation, of the documents that may be used."""
         chunks = [search.chunk(place.chunk) for place in facts.places(relation)]
         return [chunk for chunk in chunks if only is None or chunk.document in only]
 
@@ -79,9 +76,9 @@ async def dual_level_search(resources: Resources) -> ModeResult:
     )
 
 
-async def search_levels(resources: Resources, k: int) -> tuple[LevelScores, list[Passage]]:
-    """Find what the mode's levels hold, and the passages that this leads to, best first: `low` and
-    `high` one level alone, `mix` what search finds first of all.
+async def _search_levels(resources: Resources, k: int) -> tuple[LevelScores, list[Passage]]:
+    """Score entities and relations at the mode's levels, and find the passages they lead to, best
+    first.
     """
     question, search = resources.question, resources.search
     mode, levels = question.options.mode, resources.graph.levels
@@ -90,14 +87,12 @@ async def search_levels(resources: Resources, k: int) -> tuple[LevelScores, list
     links = [] if mode == "high" else levels.link(question.text, keys.low)
     scores = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, search.embedder)
     passages = levels.best(scores, k)
-    if mode == "mix":
-        searched = await search.passages(question.queries, k)
-        known = {passage.chunk for passage in searched}
-        return scores, [
-            *searched,
-            *[passage for passage in passages if passage.chunk not in known][:MIXED_IN],
-        ]
-    return scores, await search.with_pages(question.queries, passages)
+    if mode != "mix":
+        return scores, await search.with_pages(question.queries, passages)
+    searched = await search.passages(question.queries, k)
+    known = {passage.chunk for passage in searched}
+    further = [passage for passage in passages if passage.chunk not in known]
+    return scores, [*searched, *further[:MIXED_IN]]
 
 
 LOW = QueryMode("low", dual_level_search, retrieve=passages_at_levels)

@@ -1,11 +1,11 @@
 """Global search: a question about the whole collection, from community reports by map and reduce
 (GraphRAG 2.6).
 
-select ─ shuffle and pack ─ partial answers ─ the most helpful ─ answer
+select → shuffle and pack → partial answers → the most helpful → answer
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -42,10 +42,10 @@ from tasks.read_reports.select import (
 )
 
 NEAR_SENTENCES = 40
-# Without a model: from these shares of its words missing in the collection on, a question is
-# answered in part at best, or not at all.
+# Without a model, a question of which more than this share is missing in the collection is not
+# answered.
 MOST_MISSING = 0.75
-# A model rates reports where reading one costs so many times what rating it costs.
+# A model rates reports where reading them costs this many times what rating them costs.
 RATING_PAYS = 3
 EVERYTHING = "the question asks about everything: the weightiest reports are read"
 CHEAP = "reading the reports costs less than rating them"
@@ -54,8 +54,8 @@ LOW = f"low effort: {NEAR_CHOOSES}"
 
 
 async def global_search(resources: Resources) -> ModeResult:
-    """Find points in the reports of a level, or of the branches that are relevant, and in the
-    sentences under them that are nearest to the question.
+    """Find points in the reports of a level or of the relevant branches, and in the sentences under
+    them that are nearest to the question.
     """
     question, search, models = resources.question, resources.search, resources.models
     reports = resources.reports
@@ -78,18 +78,20 @@ def result_of(
     search: PassageSearch,
     reason: str,
 ) -> ModeResult:
-    """Points as the context of one answer: they are the notes, the statements that show them the
-    sources.
+    """Make points the context of one answer: they are its notes, and the statements that show them
+    its sources, within the limit of passages.
 
-    Without a model the answer is a quoted statement for each point, under the titles of their
-    sources. Where the user allows an answer so many passages, the statements of others are no
-    sources.
+    Without a model the answer quotes a statement for each point, under the titles of their sources.
     """
     numbers = dict.fromkeys(number for point in points for number in point.findings)
     pieces = {number: piece_source(texts.pool[number]) for number in numbers}
     sources = search.bounded(pieces.values())
     places = {source: place for place, source in enumerate(sources, 1)}
-    of = {number: places[source] for number, source in pieces.items() if source in places}
+    shown = {number: places[source] for number, source in pieces.items() if source in places}
+
+    def marks(findings: Sequence[int]) -> str:
+        return "".join(f"[{shown[number]}]" for number in findings if number in shown)
+
     best: dict[str, int] = {}  # the chunks that the points rest on, the most helpful first
     parts = []
     for point in points:
@@ -102,18 +104,15 @@ def result_of(
     if points and topic.missing > MOST_MISSING and not topic.relevance.names:
         stated = StatedAnswer(NOTHING_FOUND[topic.relevance.question.chinese], fallback="abstained")
     elif points:
-        marked = ((claim.text, _marks(claim.findings, of)) for claim in by_source(points))
-        lines = [f"{text} {marks}" for text, marks in marked if marks]
+        marked = ((claim.text, marks(claim.findings)) for claim in by_source(points))
+        lines = [f"{text} {cited}" for text, cited in marked if cited]
         # Nothing shows that quotes from some reports say all that a collection does.
         stated = StatedAnswer("\n".join(lines), fallback="partial")
-    notes = [
-        f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points
-    ]
+    notes = "\n".join(
+        f"({point.score}) {point.text} {marks(point.findings)}".rstrip() for point in points
+    )
     return ModeResult(
-        context=AnswerContext(
-            sources,
-            [Note("Points", "\n".join(notes))] if notes else [],
-        ),
+        context=AnswerContext(sources, [Note("Points", notes)] if points else []),
         passages=[search.passage(name, score / 100) for name, score in best.items()],
         stated=stated,
         writer=ReduceStep,
@@ -124,7 +123,7 @@ def result_of(
 
 
 def reports_read(selected: SelectedReports, points: Sequence[Point]) -> tuple[ReportRead, ...]:
-    """The reports for the trace, each with its rating and how many points came of it."""
+    """Return the reports for the trace, each with its rating and its number of points."""
     counts = Counter(point.report for point in points)
     return tuple(
         ReportRead(
@@ -138,19 +137,15 @@ def reports_read(selected: SelectedReports, points: Sequence[Point]) -> tuple[Re
     )
 
 
-def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
-    return "".join(f"[{of[number]}]" for number in findings if number in of)
-
-
 def near_to(question: Question, search: PassageSearch) -> NearPassages:
-    """What stands near to the question, of what it may look into."""
+    """Find the passages near to the question, in the documents that it may look into."""
     return near_of(question.relevance, question.index, search.cosines(question.text), question.only)
 
 
 async def selected_for(
     question: Question, near: NearPassages, reports: ReportReader, rater: Rate
 ) -> SelectedReports:
-    """The reports of the level that is asked for, else those of the relevant branches."""
+    """Select the reports of the level that the caller names, else those of relevant branches."""
     tree = reports.tree
     if question.options.level is not None and question.options.mode == "global":
         return at_level(tree, question.options.level)
@@ -158,7 +153,7 @@ async def selected_for(
 
 
 async def _relevant(near: NearPassages, reports: ReportReader, rater: Rate) -> SelectedReports:
-    """The reports of the branches that are relevant, by the rater's model where it is asked."""
+    """Select the reports of relevant branches; the model rates them where that saves tokens."""
     tree = reports.tree
     estimates = estimated_ratings(tree, near, reports.chunks)
     reach, limits = reach_of(rater.policy), rater.policy.limits
@@ -178,14 +173,13 @@ async def _relevant(near: NearPassages, reports: ReportReader, rater: Rate) -> S
 def texts_to_read(
     question: Question, selected: Sequence[Report], near: NearPassages, reports: ReportReader
 ) -> ReportTexts:
-    """The reports as they are read, with the sentences under them that are nearest to the
+    """Return the reports as they are read, with the sentences under them nearest to the
     question.
     """
     library = reports.library(selected, question.only)
     texts = report_texts(selected, library, near.chunks, quotes_only=question.only is not None)
-    return with_near_sentences(
-        texts, sentences_near(near, question.index, NEAR_SENTENCES), reports.chunks
-    )
+    sentences = sentences_near(near, question.index, NEAR_SENTENCES)
+    return with_near_sentences(texts, sentences, reports.chunks)
 
 
 GLOBAL = QueryMode("global", global_search)

@@ -1,19 +1,17 @@
-"""Local search: what lies around the things that a question names (GraphRAG 2.6).
+"""Local search: what lies around the entities that a question names (GraphRAG 2.6).
 
-entities near the question ─ their relations, claims, passages and reports, each within its share of
-tokens
+entities near the question → their relations, claims, passages and reports, each within a share of
+the tokens
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.dual_level_search import dual_level_search, passages_at_levels
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Resources
-from flows.session import GraphReader, ReportReader
+from flows.question import ModeResult, Resources
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import Relevance
 from storage.answer_records import ReportRead
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note
@@ -23,40 +21,28 @@ from tasks.read_reports.points import report_texts
 # Shares of an answer's evidence.
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
+Statement = tuple[str, Source]
+
 
 async def local_search(resources: Resources) -> ModeResult:
-    """Find what the lower level of the graph gives, with the claims on the things named and
-    findings of their reports.
+    """Add to the lower level of the graph the claims about the entities named, and findings of
+    their reports.
 
-    Where documents are restricted, claims are those that they state, and findings are their own
-    sentences.
+    Where documents are restricted, claims and findings are those that these documents state.
     """
-    question, search, graph = resources.question, resources.search, resources.graph
-    reports = resources.reports
+    question, graph, reports = resources.question, resources.graph, resources.reports
     result = await dual_level_search(resources)
     named = list(dict.fromkeys(graph.index.entities[link.entity].id for link in question.links))
     if not named:
         return result
-    sources, most, relevance = list(result.context.sources), search.most, question.relevance
-    admits = search.admits
-    claims = _lines(
-        _claims(named, question.only, search, graph),
-        sources,
-        round(CLAIM_SHARE * most),
-        relevance,
-        admits,
-    )
     around = reports.around(named)
-    findings = _lines(
-        _findings(around, question.only, reports),
-        sources,
-        round(REPORT_SHARE * most),
-        relevance,
-        admits,
-    )
-    notes = [*result.context.notes]
-    notes += [Note("Claims", "\n".join(claims))] if claims else []
-    notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
+    sources, notes = list(result.context.sources), list(result.context.notes)
+    for label, statements, share in (
+        ("Claims", _claims(named, resources), CLAIM_SHARE),
+        ("Findings of community reports", _findings(around, resources), REPORT_SHARE),
+    ):
+        if lines := _lines(statements, sources, share, resources):
+            notes.append(Note(label, "\n".join(lines)))
     read = tuple(
         ReportRead(community=report.community, level=report.level, title=report.title)
         for report in around
@@ -64,56 +50,52 @@ async def local_search(resources: Resources) -> ModeResult:
     return replace(result, context=AnswerContext(sources, notes), reports=read)
 
 
-def _claims(
-    named: Sequence[str], only: Sequence[str] | None, search: PassageSearch, graph: GraphReader
-) -> list[tuple[str, Source]]:
-    """The claims about the things named, each with the place that states it."""
-    entities, claims = graph.facts.entities, []
+def _claims(named: Sequence[str], resources: Resources) -> list[Statement]:
+    """Return the claims about the entities, each with the place that states it."""
+    graph, only = resources.graph, resources.question.only
+    statements = []
     for claim in graph.claims(named):
-        chunk = search.chunk(claim.chunk)
+        chunk = resources.search.chunk(claim.chunk)
         if only is None or chunk.document in only:
             source = source_of(chunk, claim.start, claim.end)
             text = " ".join((claim.description or source.text).split())
-            claims.append(
-                (f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {text}", source)
-            )
-    return claims
+            name = graph.facts.entities[claim.subject].name
+            statements.append((f"{name}, {claim.kind} ({claim.status}): {text}", source))
+    return statements
 
 
-def _findings(
-    around: Sequence[Report], only: Sequence[str] | None, reports: ReportReader
-) -> list[tuple[str, Source]]:
-    """The findings of reports under the titles of the reports."""
-    offered = report_texts(around, reports.library(around, only), {}, quotes_only=only is not None)
+def _findings(around: Sequence[Report], resources: Resources) -> list[Statement]:
+    """Return the findings of reports, each after its report's title."""
+    only = resources.question.only
+    library = resources.reports.library(around, only)
+    texts = report_texts(around, library, {}, quotes_only=only is not None)
     return [
         (f"{report.title}: {text}".strip(": "), piece_source(piece))
-        for report in offered.offered.values()
+        for report in texts.offered.values()
         for text, piece in report.findings
     ]
 
 
 def _lines(
-    statements: Sequence[tuple[str, Source]],
-    sources: list[Source],
-    most: int,
-    relevance: Relevance,
-    admits: Callable[[Sequence[Source], Source], bool],
+    statements: Sequence[Statement], sources: list[Source], share: float, resources: Resources
 ) -> list[str]:
-    """The statements as lines, nearest to the question first, until `most` tokens are used, each
-    with the number of its source; a statement that lies in none of the sources adds its own to
-    them, or is left out where they do not admit it.
+    """Return statements as lines with the numbers of their sources, nearest to the question first,
+    within a share of the answer's tokens.
+
+    A statement outside the sources adds its own to them, or is left out where the limit of
+    passages does not admit it.
     """
+    search, relevance = resources.search, resources.question.relevance
 
-    def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
-        piece = Evidence(
-            0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}"
-        )
-        return -relevance.coverage(piece), statement[1].document, statement[1].start
+    def near(statement: Statement) -> tuple[float, str, int]:
+        text, source = statement
+        piece = Evidence(0, source.document, source.title, f"{text} {source.text}")
+        return -relevance.coverage(piece), source.document, source.start
 
-    lines = []
+    lines, most = [], round(share * search.most)
     for text, source in sorted(statements, key=near):
         number = number_of(sources, source.document, source.start, source.end)
-        if number is None and not admits(sources, source):
+        if number is None and not search.admits(sources, source):
             continue
         most -= rough_tokens(text) + (rough_tokens(source.text) if number is None else 0)
         if most < 0:

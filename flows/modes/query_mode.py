@@ -1,6 +1,4 @@
-"""A mode as the registry knows it: a name, and the functions that find what an answer is written
-from.
-"""
+"""A query mode: a name, and the functions that find the evidence for an answer."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from storage.answer_records import Passage
 class QueryMode:
     """A way to find the evidence for an answer.
 
-    `retrieve` finds the `k` best passages alone; without it the search does.
+    `retrieve` returns the `k` best passages alone; a mode without it uses the search's.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The modes by name.
 
-A new mode is one new file in this folder and one line here; another package adds its own by the
+A new mode is one new file in this folder and one line here. Another package adds its own by the
 entry point `trellis.modes`, which names a `flows.modes.query_mode.QueryMode`.
 """
 
@@ -24,19 +24,19 @@ OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIF
 
 @cache
 def modes() -> Mapping[str, QueryMode]:
-    """Give the modes beside the search by name; an installed package replaces none of ours."""
+    """Return all modes but the search and `auto`; an installed package cannot replace ours."""
     added = {entry.name: entry.load() for entry in entry_points(group="trellis.modes")}
     ours = {mode.name: mode for mode in OURS}
     return ours | {name: mode for name, mode in added.items() if name not in ours}
 
 
 def mode_names() -> tuple[str, ...]:
-    """Name what a question may be asked in: `auto`, the search, and all other modes."""
+    """Return the names of all modes: `auto`, the search and the others."""
     return AUTO, SEARCH, *modes()
 
 
 def check_mode(name: str) -> None:
-    """Raise SettingsError for a mode that does not exist, with the nearest and all others."""
+    """Raise SettingsError for a mode that does not exist, with the nearest name and all names."""
     if name not in mode_names():
         known = ", ".join(mode_names())
         near = did_you_mean(name, mode_names())
@@ -44,6 +44,6 @@ def check_mode(name: str) -> None:
 
 
 def find_mode(name: str) -> QueryMode:
-    """Find a mode that is neither `auto` nor the search. Raises SettingsError for no mode."""
+    """Return a mode that is neither `auto` nor the search. Raises SettingsError for no mode."""
     check_mode(name)
     return modes()[name]

@@ -3,7 +3,7 @@ question (ERM4, StructRAG).
 
 trigger check → retrieve → rerank → filter → route → structurize → decompose → answer → remember
 
-A question that is like an earlier one is answered from memory where that suffices.
+A question like an earlier one is answered from memory where that suffices.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,7 @@ from tasks.tables.answer import documents_with_tables, sourced_table_answer
 
 
 async def answer_by_search(resources: Resources) -> Response:
-    """Answer from memory where that suffices, else from the passages that a search finds; remember
-    what it took.
-    """
+    """Answer from memory where that suffices, else from a search; remember what was found."""
     question, memory, search = resources.question, resources.memory, resources.search
     recall = await check_trigger(question.queries, memory)  # trigger check
     if recall.used:
@@ -41,17 +39,15 @@ async def answer_by_search(resources: Resources) -> Response:
         answered = await written(resources, result)
         if recall.suffices(answered.fallback):
             return Response(SEARCH, result, answered, recall)
-        recall = (
-            recall.passed_over()
-        )  # memory does not answer this wording: the documents are searched
+        # Memory does not answer this wording: the documents are searched.
+        recall = recall.passed_over()
         resources.withdraw_draft()
-    retrieved = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
-    reranked = await search.reranked(
-        question.text, retrieved, search.depth
-    )  # rerank, where a model is set for it
-    result = await structured_search(
-        resources, reranked.passages
-    )  # filter → route → structurize → decompose
+    wanted = search.candidates(search.depth)
+    retrieved = await search.passages(question.queries, wanted)  # retrieve
+    # rerank, where a model is set for it
+    reranked = await search.reranked(question.text, retrieved, search.depth)
+    # filter → route → structurize → decompose
+    result = await structured_search(resources, reranked.passages)
     answered = await written(resources, result)  # answer
     lesson = Lesson(
         question.text, answered, result.passages, result.filtered.entailed, result.subquestions
@@ -61,28 +57,25 @@ async def answer_by_search(resources: Resources) -> Response:
 
 
 async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:
-    """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4).
+    """Make the context of an answer from passages that were retrieved or remembered.
 
-    filter → route → (tables) → structurize → decompose, and an answer to each part; what comes of
-    it are sources within the tokens of an answer, and notes that refer to them by number.
+    filter → route → (tables) → structurize → decompose, and an answer to each part. The context
+    holds sources within the tokens of an answer, and notes that refer to them by number.
     """
     question, search, models = resources.question, resources.search, resources.models
     forced = question.options.structure
     request = filter_request(question.text, passages, resources.writes)
     filtered = await filter_passages(request, passages, Filter(models))  # filter
-    kept_passages = filtered.kept(passages)
-    chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool, core = (
-        LazySequence(lambda: pool_of(chunks)),
-        LazySequence(lambda: core_content(openings(chunks))),
-    )
+    kept = filtered.kept(passages)
+    chunks, planner = search.chunks(kept), PlanTable(models)
+    pool = LazySequence(lambda: pool_of(chunks))
+    core = LazySequence(lambda: core_content(openings(chunks)))
     tabular = is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
-    if (
-        table.is_computed and not resources.writes
-    ):  # where a model writes, it is a note for that below
+    # Where a model writes, a computed table is a note for the answer below.
+    if table.is_computed and not resources.writes:
         return ModeResult(
             AnswerContext(table.sources, table.notes),
             passages,
@@ -101,7 +94,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     several = parts if len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]
-    sources = search.joined([*table.sources, *cited, *search.sources(kept_passages)])
+    sources = search.joined([*table.sources, *cited, *search.sources(kept)])
     notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
     return ModeResult(
         AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]),

@@ -1,5 +1,6 @@
-"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─
-tell
+"""Traversal: a question answered by walking the graph (PolyG, section 3).
+
+link → plan → traverse → answer
 """
 
 from dataclasses import replace
@@ -31,45 +32,41 @@ from tasks.traverse.planning import plan, wrong_with
 
 
 async def walk(resources: Resources) -> ModeResult:
-    """Walk over the graph: tables and paths for a model to write from, or an answer of its own."""
-    question, search, graph = resources.question, resources.search, resources.graph
-    models = resources.models
-    imported, walked_graph = is_imported(question, graph), graph_of(question, graph)
-    stated = Statements(walked_graph.facts, search.chunk, search.at_most)
-    linked = await link(question.text, walked_graph.spellings)
-    planner = PlanTraversal(models, partial(wrong_with, graph=walked_graph))
-    planned = await plan(question.text, linked, walked_graph, planner, imported=imported)
+    """Walk the graph: find tables and paths for a model to write from, and an answer without
+    one.
+    """
+    question, search = resources.question, resources.search
+    graph = _allowed_graph(question, resources.graph)
+    imported = is_imported(question, resources.graph)
+    stated = Statements(graph.facts, search.chunk, search.at_most)
+    linked = await link(question.text, graph.spellings)
+    planner = PlanTraversal(resources.models, partial(wrong_with, graph=graph))
+    planned = await plan(question.text, linked, graph, planner, imported=imported)
     notes: list[Note] = []
     trail: tuple[SubQuestion, ...] = ()
     if isinstance(planned.steps, Problem):
         walked = refused(planned.steps)
     else:
-        outcomes = await traverse(planned.steps, walked_graph)
+        outcomes = await traverse(planned.steps, graph)
         trail = traversal_trail(planned.steps, outcomes, stated)
-        end = outcomes[-1]
         walked = traversal_answer(planned.steps, outcomes, stated)
+        end = outcomes[-1]
         if isinstance(end, StepResult):
-            of_triples = all(
-                search.chunk(piece.chunk).kind == "triples"
-                for piece in map(stated.of, relations_in(end.chains))
-            )
-            said = (
-                support_of_lookup(question.text, linked, planned.steps, end, walked_graph)
-                if of_triples
-                else None
-            )
-            walked = replace(walked, fallback=said or "partial", looked_up=said is not None)
-            most = models.policy.limits.structure
-            # All that was found, where the walk's own answer names a few.
+            pieces = map(stated.of, relations_in(end.chains))
+            support = None
+            if all(search.chunk(piece.chunk).kind == "triples" for piece in pieces):
+                support = support_of_lookup(question.text, linked, planned.steps, end, graph)
+            walked = replace(walked, fallback=support or "partial", looked_up=support is not None)
+            most = resources.models.policy.limits.structure
+            # The walk's own answer names only a few of the values.
             found = ", ".join(first_fitting(walked.values, rough_tokens, most))
             notes = [
                 Note("Found by the walk", found or walked.text),
-                *in_formats(end.chains, stated, most),
+                *_chain_notes(end.chains, stated, most // 3),
             ]
     pool = stated.pool()
-    sources = [piece_source(piece) for piece in pool]
     return ModeResult(
-        context=AnswerContext(sources, notes),
+        context=AnswerContext([piece_source(piece) for piece in pool], notes),
         passages=[search.passage(name) for name in dict.fromkeys(piece.chunk for piece in pool)],
         stated=walked,
         route=RouteDecision(
@@ -82,8 +79,8 @@ async def walk(resources: Resources) -> ModeResult:
 
 
 def is_imported(question: Question, graph: GraphReader) -> bool:
-    """Whether the graph has all that the question names from imported triples alone; all of it, if
-    nothing is named.
+    """Whether imported triples alone hold all that the question names, or the whole graph where it
+    names nothing.
     """
     alone = graph.triples_alone
     named = graph.traversal.spellings.named(question.text) if alone else []
@@ -92,8 +89,8 @@ def is_imported(question: Question, graph: GraphReader) -> bool:
     return all(alone.issuperset(name.entities) for name in named if not name.doubtful)
 
 
-def graph_of(question: Question, graph: GraphReader) -> TraversalGraph:
-    """The graph, or what of it the documents state that the question may look into."""
+def _allowed_graph(question: Question, graph: GraphReader) -> TraversalGraph:
+    """Return the part of the graph that the documents state which the question may look into."""
     if question.only is None:
         return graph.traversal
     documents = frozenset(question.only)
@@ -103,21 +100,19 @@ def graph_of(question: Question, graph: GraphReader) -> TraversalGraph:
     return replace(graph.traversal, facts=facts, vocabulary=Vocabulary(facts.predicates))
 
 
-def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list[Note]:
-    """What was walked as an entity table, a relation table and, where there are longer chains, a
-    path list, each of them within a third of `most` tokens.
+def _chain_notes(chains: tuple[Chain, ...], stated: Statements, most: int) -> list[Note]:
+    """Show chains as an entity table, a relation table and, where any has several relations, a path
+    list, each within `most` tokens.
     """
     relations = relations_in(chains)
     ends = [end for relation in relations for end in (relation.source, relation.target)]
-    each = most // 3
     notes = [
-        Note("Entities", entity_table(stated.facts, ends, each)),
-        Note("Relations", relation_table(stated, relations, each)),
+        Note("Entities", entity_table(stated.facts, ends, most)),
+        Note("Relations", relation_table(stated, relations, most)),
     ]
     if any(len(chain) > 1 for chain in chains):
-        notes.append(
-            Note("Paths", "\n".join(first_fitting(path_list(stated, chains), rough_tokens, each)))
-        )
+        paths = first_fitting(path_list(stated, chains), rough_tokens, most)
+        notes.append(Note("Paths", "\n".join(paths)))
     return notes
 
 

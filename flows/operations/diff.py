@@ -1,4 +1,4 @@
-"""Diff: what came, what went and what changed from one generation to another.
+"""Compare two generations: what was added, removed and changed.
 
 ```python
 from flows.operations.diff import diff
@@ -19,13 +19,13 @@ from storage.export import FIELDS, KINDS, Item, Kind, Value
 from storage.records import Record
 from storage.workspace import Generation, Workspace
 
-_LONGEST = 300
-_CONTEXT = 20
+_LONGEST = 300  # characters that are shown of a field
+_CONTEXT = 20  # characters that are shown around a change
 
 
 class FieldChange(Record):
-    """A field before and after: of a text the stretch that differs, of a list what left it and what
-    joined it.
+    """A field before and after: of a text the part that differs, of a list the items that left and
+    joined.
     """
 
     field: str
@@ -34,24 +34,22 @@ class FieldChange(Record):
 
 
 class Thing(Record):
-    """Something that is in one of the generations only."""
+    """An item that only one of the generations has."""
 
     id: str
     label: str
 
 
 class Changed(Thing):
-    """Something in both, with another content; a field `id` says that it was known by another
-    id.
+    """An item of both generations with other content; a changed field `id` means that its id was
+    another.
     """
 
     fields: tuple[FieldChange, ...]
 
 
 class Difference(Record):
-    """Of one kind: what only the later generation has, what only the earlier one has, and what
-    differs.
-    """
+    """The differences of one kind of item."""
 
     added: tuple[Thing, ...]
     removed: tuple[Thing, ...]
@@ -60,7 +58,7 @@ class Difference(Record):
 
 
 class Diff(Record):
-    """What leads from generation `before` to generation `after`."""
+    """The differences between generation `before` and generation `after`."""
 
     before: int
     after: int
@@ -72,67 +70,62 @@ class Diff(Record):
     reports: Difference
 
     def of(self, kind: Kind) -> Difference:
-        """The part of one kind."""
+        """Return the differences of one kind."""
         difference: Difference = getattr(self, kind)
         return difference
 
     @property
     def same(self) -> bool:
-        """Whether nothing came, went or changed."""
+        """Whether the generations are equal."""
         return not any(d.added or d.removed or d.changed for d in map(self.of, KINDS))
 
 
 def diff(before: int, after: int | None = None, workspace: str | Path | None = None) -> Diff:
-    """Compare two generations of a workspace (`after` None: with the current one; None: that of the
-    settings).
+    """Compare two generations of a workspace (None: the current one; the one of the settings).
 
-    Raises UnknownGeneration, which names those that are kept, or NoGeneration.
+    Raises NoGeneration, and UnknownGeneration, which names the generations that are kept.
     """
     return compare(open_runtime(load_settings({"workspace": workspace})).workspace, before, after)
 
 
 def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
-    """The same over an open workspace."""
+    """Compare two generations of an open workspace (see `diff`)."""
     with workspace.read(before) as old, workspace.read(after) as new:
-        pairs = _renamed(old, new)
-        differences = {kind: _difference(kind, old, new, pairs) for kind in KINDS}
+        renamed = _renamed(old, new)
+        differences = {kind: _difference(kind, old, new, renamed) for kind in KINDS}
         return Diff(before=old.number, after=new.number, **differences)
 
 
 def _difference(
-    kind: Kind, old: Generation, new: Generation, pairs: Mapping[str, str]
+    kind: Kind, old: Generation, new: Generation, renamed: Mapping[str, str]
 ) -> Difference:
-    """`pairs` leads from ids in the earlier generation to those by which the later one knows the
-    same thing.
-    """
+    """Compare the items of one kind; `renamed` maps old ids to the new ids of the same items."""
     old_prints, new_prints = old.items.prints(kind), new.items.prints(kind)
-    same = {
-        before: pairs.get(before, before)
-        for before in old_prints
-        if pairs.get(before, before) in new_prints
-    }
+    pairs = {before: renamed.get(before, before) for before in old_prints}
+    pairs = {before: after for before, after in pairs.items() if after in new_prints}
     differing = {
         before: after
-        for before, after in same.items()
+        for before, after in pairs.items()
         if before != after or old_prints[before] != new_prints[after]
     }
-    gone, come = old_prints.keys() - same.keys(), new_prints.keys() - set(same.values())
-    left = old.items.items(kind, gone | differing.keys())
-    right = new.items.items(kind, come | set(differing.values()))
+    removed, added = old_prints.keys() - pairs.keys(), new_prints.keys() - set(pairs.values())
+    left = old.items.items(kind, removed | differing.keys())
+    right = new.items.items(kind, added | set(differing.values()))
     changed = [_changed(kind, left[before], right[after]) for before, after in differing.items()]
     return Difference(
-        added=_things(right[name] for name in come),
-        removed=_things(left[name] for name in gone),
-        changed=tuple(sorted(changed, key=lambda thing: (thing.label, thing.id))),
-        unchanged=len(same) - len(differing),
+        added=_things(right[name] for name in added),
+        removed=_things(left[name] for name in removed),
+        changed=tuple(sorted(changed, key=_by_label)),
+        unchanged=len(pairs) - len(differing),
     )
 
 
 def _things(items: Iterable[Item]) -> tuple[Thing, ...]:
-    return tuple(
-        Thing(id=item.id, label=item.label)
-        for item in sorted(items, key=lambda item: (item.label, item.id))
-    )
+    return tuple(Thing(id=item.id, label=item.label) for item in sorted(items, key=_by_label))
+
+
+def _by_label(item: Item | Thing) -> tuple[str, str]:
+    return item.label, item.id
 
 
 def _changed(kind: Kind, before: Item, after: Item) -> Changed:
@@ -147,24 +140,22 @@ def _field(name: str, before: Value, after: Value) -> FieldChange:
     if isinstance(before, str) and isinstance(after, str):
         shown = (before, after) if name == "id" else changed_part(before, after)
     else:
-        shown = changed_items(list(before), list(after))
+        shown = _changed_items(list(before), list(after))
     return FieldChange(field=name, before=shown[0], after=shown[1])
 
 
-def changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
-    """What left a list and what joined it; the whole lists where they differ in order alone."""
-    left, joined = (
-        [item for item in before if item not in after],
-        [item for item in after if item not in before],
-    )
+def _changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
+    """Return the items that left a list and those that joined it; the whole lists where only their
+    order differs.
+    """
+    left = [item for item in before if item not in after]
+    joined = [item for item in after if item not in before]
     shown = (left, joined) if left or joined else (before, after)
     return _short("; ".join(shown[0])), _short("; ".join(shown[1]))
 
 
 def changed_part(before: str, after: str) -> tuple[str, str]:
-    """The parts of two texts that differ, with a few characters around them; "…" stands for what is
-    left out.
-    """
+    """Return the parts of two texts that differ, with some context; "…" marks what is left out."""
     start = Prefix.similarity(before, after)
     end = Postfix.similarity(before[start:], after[start:])
     first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
@@ -178,13 +169,13 @@ def _short(text: str) -> str:
 
 
 def _renamed(old: Generation, new: Generation) -> dict[str, str]:
-    """Documents that went and came with the same content, by their ids."""
+    """Map documents that were removed to added ones with the same content, by id."""
     old_hashes, new_hashes = old.documents.hashes(), new.documents.hashes()
-    come: dict[str, list[str]] = defaultdict(list)
+    added: dict[str, list[str]] = defaultdict(list)
     for name in sorted(new_hashes.keys() - old_hashes.keys(), reverse=True):
-        come[new_hashes[name]].append(name)
+        added[new_hashes[name]].append(name)
     return {
-        name: come[old_hashes[name]].pop()
+        name: added[old_hashes[name]].pop()
         for name in sorted(old_hashes.keys() - new_hashes.keys())
-        if come[old_hashes[name]]
+        if added[old_hashes[name]]
     }

@@ -1,4 +1,4 @@
-"""The examination of an installation: models, embedding, workspace and Prefect, each once."""
+"""Examine an installation: try the models, the embedding, the workspace and Prefect once."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,7 @@ from storage.database import SCHEMA_VERSION
 from storage.errors import StorageError, TrellisError
 from storage.records import Record
 
-# Somebody is waiting: a server that is down is reported after one more try.
+# Somebody is waiting: a server that is down is tried only once more.
 ATTEMPTS = 2
 SENTENCES = {"English": "The bridge opened in 1931.", "Chinese": "这座桥于1931年通车。"}
 # A question, a passage that answers it and one that does not.
@@ -27,7 +27,7 @@ PREFECT_URL = "PREFECT_API_URL"
 
 
 class Check(Record):
-    """What was seen of one thing; where it failed, what is wrong and what to do."""
+    """What was seen of one component; where it failed, the problem and the advice."""
 
     ok: bool
     seen: str
@@ -36,11 +36,10 @@ class Check(Record):
 
 
 class Examination(Record):
-    """What was found.
+    """The result of all checks: `ok` where none failed, `offline` where no role has a model.
 
-    `ok`: nothing failed. `offline`: no role has a model. `profile` is what the models can do, and
-    `profile_set` says whether a setting names it.
-    `spared` are the steps before an answer that ask no model.
+    `profile` is what the models can do, `profile_set` whether a setting names it, `spared` the
+    steps before an answer that ask no model.
     """
 
     ok: bool
@@ -56,7 +55,7 @@ class Examination(Record):
 
 
 async def examination(settings: Settings, prefect_address: str) -> Examination:
-    """Try everything once, side by side. What fails is a row, and nothing is written that stays."""
+    """Try every component, all at once. A failure is a row of the result; no file is left."""
     policy = settings.policy()
     attempts = min(settings.max_attempts, ATTEMPTS)
     runtime = open_runtime(settings.model_copy(update={"max_attempts": attempts}))
@@ -80,29 +79,33 @@ async def examination(settings: Settings, prefect_address: str) -> Examination:
         workspace=workspace,
         prefect=prefect,
     )
-    # Servers and clients repeat the keys and addresses that they were called with.
+    # Errors of servers and clients repeat the keys and addresses of the request.
     return Examination.model_validate_json(masked(report.model_dump_json()))
 
 
+def _failed(seen: str, error: TrellisError | EngineError) -> Check:
+    return Check(ok=False, seen=seen, problem=error.message, advice=error.remedy)
+
+
 def _check_embedding(runtime: Runtime) -> Check:
-    """Embed a sentence of each language that the embedder says it reads."""
-    # Without the cache: a vector that is stored proves nothing of the server.
+    """Embed a sentence of each language that the embedder reads."""
+    # Without the cache: a stored vector would say nothing of the server.
     embedder = open_embedding(runtime.settings, None)
-    read = [language for language, text in SENTENCES.items() if embedder.reads(text)]
+    languages = [language for language, text in SENTENCES.items() if embedder.reads(text)]
     started = time.monotonic()
     try:
-        vectors = embedder.embed([SENTENCES[language] for language in read])
+        vectors = embedder.embed([SENTENCES[language] for language in languages])
     except EngineError as error:
-        return Check(ok=False, seen=embedder.name, problem=error.message, advice=error.remedy)
+        return _failed(embedder.name, error)
     dimensions = vectors.shape[1]
     if not dimensions:
         seen = "texts are found by their words and the graph"
         return Check(ok=True, seen=f"{embedder.name}: {seen}")
-    seen = (
-        f"{dimensions} dimensions, {time.monotonic() - started:.2f} s, reads {' and '.join(read)}"
+    took, read = f"{time.monotonic() - started:.2f} s", " and ".join(languages)
+    others = "" if len(languages) > 1 else "; other scripts are found by their words"
+    return Check(
+        ok=True, seen=f"{embedder.name}: {dimensions} dimensions, {took}, reads {read}{others}"
     )
-    others = "" if len(read) > 1 else "; other scripts are found by their words"
-    return Check(ok=True, seen=f"{embedder.name}: {seen}{others}")
 
 
 def _check_reranker(runtime: Runtime) -> Check | None:
@@ -113,8 +116,7 @@ def _check_reranker(runtime: Runtime) -> Check | None:
             return None
         right, wrong = runtime.reranker.scores(QUESTION, PASSAGES)
     except EngineError as error:
-        name = runtime.settings.reranker
-        return Check(ok=False, seen=name, problem=error.message, advice=error.remedy)
+        return _failed(runtime.settings.reranker, error)
     seen = f"an answer scores {right:.3g}, another text {wrong:.3g}"
     took = f"{time.monotonic() - started:.2f} s"
     return Check(ok=True, seen=f"{runtime.reranker.name}: {seen}, {took}")
@@ -143,20 +145,19 @@ def _check_workspace(runtime: Runtime) -> Check:
 
 
 def _try_writing(root: Path) -> None:
-    """Raises OSError where the folder, or the first above it that exists, takes no file."""
-    place = next(folder for folder in (root, *root.parents) if folder.exists())
-    with tempfile.TemporaryFile(dir=place):
+    """Raise OSError where the folder, or the first existing one above it, takes no file."""
+    existing = next(folder for folder in (root, *root.parents) if folder.exists())
+    with tempfile.TemporaryFile(dir=existing):
         pass
 
 
 async def _check_prefect(address: str) -> Check:
-    """Ask the Prefect server whether it is there, where one is configured."""
-    problem = advice = ""
-    if address:
-        try:
-            await check_server(address)
-        except StorageError as error:
-            problem, advice = error.message, error.remedy
+    """Ask the Prefect server for its health, where one is configured."""
     at = address or f"no server is configured ({PREFECT_URL}): a recorded run starts its own"
     seen = f"{at}, version {version('prefect')}"
-    return Check(ok=not problem, seen=seen, problem=problem, advice=advice)
+    try:
+        if address:
+            await check_server(address)
+    except StorageError as error:
+        return _failed(seen, error)
+    return Check(ok=True, seen=seen)

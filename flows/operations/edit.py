@@ -1,6 +1,6 @@
-"""Edits of the graph by hand: each is kept, applied by every run from then on, and can be undone.
+"""Edits of the graph by hand: each is stored, applied by every later run, and can be undone.
 
-An edit makes the next generation at once from what is stored; no model is asked to extract.
+An edit publishes the next generation at once, made from what is stored; nothing is extracted again.
 """
 
 from collections import defaultdict
@@ -22,17 +22,16 @@ from storage.staging import Staging
 from tasks.resolve.keys import name_key
 
 NEAREST = 5
-LONGEST_NAME = 1_000  # characters: as long as a whole triple may be (`tasks.load.rows`)
-LONGEST_DESCRIPTION = 20_000  # characters: as long as a question may be
-EDITABLE = ("kind", "name", "description")
+LONGEST_NAME = 1_000  # characters: the limit of a whole triple (`tasks.load.rows`)
+LONGEST_DESCRIPTION = 20_000  # characters
 
-# What finds the things that an edit names, and makes the edit: `merge`, `split` or `change` with
-# all but the last argument. UsageError for a name that says nothing clear.
+# `merge`, `split` or `change` with all but the last argument: finds the entities that an edit names
+# and makes the edit. Raises UsageError where a name does not say which entity is meant.
 Editing = Callable[[Staging], Edit]
 
 
 class EditReport(Record):
-    """The edit that was kept or undone, and the generation that shows it."""
+    """The edit that was made or undone, and the generation that shows it."""
 
     edit: Edit
     undone: bool
@@ -41,13 +40,13 @@ class EditReport(Record):
 
 
 async def edit(editing: Editing, runtime: Runtime) -> EditReport:
-    """Keep an edit and publish the graph with it; no model is asked to extract."""
+    """Store an edit and publish the graph with it."""
     at = utc_now()
     return await _edited(lambda staging: staging.edits.add(editing(staging), at), False, runtime)
 
 
 async def undo(number: int, runtime: Runtime) -> EditReport:
-    """Forget an edit; later ones stay. Raises NotFound for a number that no edit has."""
+    """Remove an edit; later ones hold. Raises NotFound for a number that no edit has."""
     return await _edited(lambda staging: staging.edits.remove(number), True, runtime)
 
 
@@ -64,7 +63,7 @@ async def _edited(change: Editing, undone: bool, runtime: Runtime) -> EditReport
 
 
 def merge(name: str, other: str, staging: Staging) -> Edit:
-    """Make two things one, which keeps the name of the first."""
+    """Make two entities one, with the name of the first."""
     first, second = _find(name, staging), _find(other, staging)
     if first.id == second.id:
         raise UsageError(
@@ -74,29 +73,32 @@ def merge(name: str, other: str, staging: Staging) -> Edit:
 
 
 def split(name: str, names: Sequence[str], documents: Sequence[str], staging: Staging) -> Edit:
-    """Make what some of its names, or some documents, say of a thing another thing."""
-    thing = _find(name, staging)
-    known, places = _names(thing, staging), _documents(thing, staging)
-    documents = as_spelt(documents, places)
-    keys, split_off = {name_key(word) for word in known}, {name_key(word) for word in names}
-    unknown = [("name", word, known) for word in names if name_key(word) not in keys]
-    unknown += [("document", word, places) for word in documents if word not in places]
+    """Make some names of an entity, or its mentions in some documents, an entity of their own."""
+    entity = _find(name, staging)
+    known_names, known_documents = _names(entity, staging), _documents(entity, staging)
+    documents = as_spelt(documents, known_documents)
+    keys = {name_key(written) for written in known_names}
+    split_off = {name_key(written) for written in names}
+    unknown = [("name", word, known_names) for word in names if name_key(word) not in keys]
+    unknown += [
+        ("document", word, known_documents) for word in documents if word not in known_documents
+    ]
     for what, word, choices in unknown:
         raise UsageError(
-            f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}."
+            f"{entity.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}."
         )
-    if not keys - split_off or not {*places} - {*documents}:
+    if not keys - split_off or not {*known_documents} - {*documents}:
         raise UsageError(
-            f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it."
+            f"That is all of {entity.name!r}: nothing would be left.", "Leave something to it."
         )
-    subject = _subject(thing, staging, without=split_off)
+    subject = _subject(entity, staging, without=split_off)
     return Edit(action="split", subject=subject, names=tuple(names), documents=tuple(documents))
 
 
 def change(
     name: str, kind: str | None, new_name: str | None, description: str | None, staging: Staging
 ) -> Edit:
-    """Give a thing another kind, name or description; None leaves it."""
+    """Give an entity another kind, name or description; None leaves it as it is."""
     for what, text in {"kind": kind, "name": new_name, "description": description}.items():
         if text is not None:
             _check_words(what, text)
@@ -105,15 +107,15 @@ def change(
 
 
 def edit_in_words(edit: Edit) -> str:
-    """Say what an edit does."""
+    """Return an edit as a sentence."""
     name = _subject_in_words(edit.subject)
     if edit.action == "merge" and edit.other:
         return f"{_subject_in_words(edit.other)} is {name}"
     if edit.action == "split":
         parts = ", ".join(edit.names) or f"what stands in {', '.join(edit.documents)}"
         return f"{parts} is not {name}"
-    values = [(field, getattr(edit, field)) for field in EDITABLE]
-    given = [f"{field} {value!r}" for field, value in values if value is not None]
+    fields = {"kind": edit.kind, "name": edit.name, "description": edit.description}
+    given = [f"{field} {value!r}" for field, value in fields.items() if value is not None]
     return f"{name}: {', '.join(given)}"
 
 
@@ -123,14 +125,14 @@ def _subject_in_words(subject: Subject) -> str:
 
 
 def _check_words(what: str, text: str) -> None:
-    """Raises UsageError for a text that nobody can see, or that is longer than what is read of
-    it.
-    """
-    if not any(sign.isprintable() and not sign.isspace() for sign in text):
-        raise UsageError(f"The {what} {text[:40]!r} holds no word.", "Write one, or leave it out.")
+    """Raise UsageError for a text that shows nothing, or that is too long."""
+    if not any(letter.isprintable() and not letter.isspace() for letter in text):
+        raise UsageError(
+            f"The {what} {text[:40]!r} holds no visible character.", "Write one, or leave it out."
+        )
     if what != "description" and not text.isprintable():
         raise UsageError(
-            f"The {what} {text[:40]!r} holds a sign that nobody can see.", "Leave that sign out."
+            f"The {what} {text[:40]!r} holds an invisible character.", "Leave that character out."
         )
     most = LONGEST_DESCRIPTION if what == "description" else LONGEST_NAME
     if len(text) > most:
@@ -138,41 +140,42 @@ def _check_words(what: str, text: str) -> None:
 
 
 def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
-    """All things with this name or alias, compared as names are. NotFound, with the nearest, for
-    none.
+    """Return all entities with this name or alias, compared as folded names.
 
-    The name as it is written decides where things differ in what folding removes ("Agni (film)").
+    Where several match, those with exactly this spelling come alone ("Agni (film)"). Raises
+    NotFound with the nearest names where none matches.
     """
-    having: dict[str, set[str]] = defaultdict(set)
+    owners: dict[str, set[str]] = defaultdict(set)
     shown: dict[str, str] = {}
-    names = [(entity.name, entity.id) for entity in entities] + [
-        (alias.name, alias.entity) for alias in aliases
-    ]
-    for written, entity in names:
-        having[simplified(fold_name(written))].add(entity)
-        shown.setdefault(simplified(fold_name(written)), written)
+    for written, owner in _all_names(entities, aliases):
+        key = simplified(fold_name(written))
+        owners[key].add(owner)
+        shown.setdefault(key, written)
     key = simplified(fold_name(name))
-    named = having.get(key, set())
-    if not named:
-        near = ", ".join(
-            shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST)
-        )
+    if key not in owners:
+        near = [shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST)]
         raise NotFound(
-            f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else ""
+            f"The graph knows nothing called {name!r}.",
+            f"Nearest: {', '.join(near)}." if near else "",
         )
-    exactly = {entity.id for entity in entities if entity.name == name} & named
-    return [entity for entity in entities if entity.id in (exactly or named)]
+    named = [entity for entity in entities if entity.id in owners[key]]
+    return [entity for entity in named if entity.name == name] or named
+
+
+def _all_names(entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[tuple[str, str]]:
+    """Return every name and alias with the id of its entity."""
+    names = [(entity.name, entity.id) for entity in entities]
+    return names + [(alias.name, alias.entity) for alias in aliases]
 
 
 def _find(name: str, staging: Staging) -> Entity:
-    """The thing with this name, alias or id. Raises NotFound (nearest names); UsageError: there are
-    several (ids).
+    """Return the entity with this name, alias or id.
+
+    Raises NotFound with the nearest names, or UsageError with the ids where several have the name.
     """
     entities = staging.graph.entities()
-    by_id = {entity.id: entity for entity in entities}
-    named = (
-        [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
-    )
+    named = [entity for entity in entities if entity.id == name]
+    named = named or entities_named(name, entities, staging.graph.aliases())
     if len(named) > 1:
         ids = ", ".join(
             f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)"
@@ -182,26 +185,29 @@ def _find(name: str, staging: Staging) -> Entity:
     return named[0]
 
 
-def _subject(thing: Entity, staging: Staging, without: Collection[str] = ()) -> Subject:
-    """How to find a thing again: by a name that a text writes, and where others have it too, by its
-    documents.
+def _subject(entity: Entity, staging: Staging, without: Collection[str] = ()) -> Subject:
+    """Describe an entity so that later runs find it: by a name that a text writes, and by its
+    documents where other entities have the same name.
     """
-    name = next(name for name in _names(thing, staging) if name_key(name) not in without)
-    named = [(entity.name, entity.id) for entity in staging.graph.entities()]
-    named += [(alias.name, alias.entity) for alias in staging.graph.aliases()]
-    alone = {owner for written, owner in named if name_key(written) == name_key(name)} <= {thing.id}
-    return Subject(name=name, documents=() if alone else tuple(_documents(thing, staging)))
+    name = next(name for name in _names(entity, staging) if name_key(name) not in without)
+    names = _all_names(staging.graph.entities(), staging.graph.aliases())
+    owners = {owner for written, owner in names if name_key(written) == name_key(name)}
+    documents = () if owners <= {entity.id} else tuple(_documents(entity, staging))
+    return Subject(name=name, documents=documents)
 
 
-def _names(thing: Entity, staging: Staging) -> list[str]:
-    """The names that texts write for a thing; the shown one first where it is one of them."""
-    chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
-    extractions = staging.extractions.extractions(chunks)
+def _names(entity: Entity, staging: Staging) -> list[str]:
+    """Return the names of an entity that texts write, its own name first if it is one of them."""
+    extractions = staging.extractions.extractions(_chunks(entity, staging))
     written = {mention.name for extraction in extractions for mention in extraction.mentions}
-    names = [thing.name, *(alias.name for alias in staging.graph.aliases([thing.id]))]
+    names = [entity.name, *(alias.name for alias in staging.graph.aliases([entity.id]))]
     return [name for name in names if name in written]
 
 
-def _documents(thing: Entity, staging: Staging) -> list[str]:
-    chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
-    return sorted({chunk.document for chunk in staging.documents.chunks(ids=chunks)})
+def _documents(entity: Entity, staging: Staging) -> list[str]:
+    chunks = staging.documents.chunks(ids=_chunks(entity, staging))
+    return sorted({chunk.document for chunk in chunks})
+
+
+def _chunks(entity: Entity, staging: Staging) -> set[str]:
+    return {place.chunk for place in staging.graph.occurrences("entity", [entity.id])}

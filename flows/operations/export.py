@@ -1,4 +1,4 @@
-"""A generation as files that other programs read: JSON Lines of each kind, or GraphML."""
+"""Export a generation for other programs: JSON Lines of each kind of record, or GraphML."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ EXPORT_VERSION = 1
 
 
 class ExportReport(Record):
-    """What an export holds: each file with its number of rows (GraphML: of edges)."""
+    """The files of an export, each with its number of rows (GraphML: of edges)."""
 
     folder: str
     format: ExportFormat
@@ -30,8 +30,8 @@ class ExportReport(Record):
 def export_generation(generation: Generation, folder: Path, form: ExportFormat) -> ExportReport:
     """Write the generation into a folder, in place of an earlier export there.
 
-    The same content gives the same files. `export.json` comes last: a folder that has it holds a
-    whole export. Raises UsageError for a folder that holds anything else.
+    The same content gives the same files. `export.json` is written last: a folder that has it holds
+    a whole export. Raises UsageError for a folder that holds anything else.
     """
     with faults_told(folder):
         _make_room(folder)
@@ -55,13 +55,13 @@ def _make_room(folder: Path) -> None:
         raise UsageError(
             f"{folder} holds files that are no export.", "Name an empty folder, or one to be made."
         ) from error
-    # First the manifest: without it nobody takes the folder for an export.
+    # The manifest goes first: without it nobody takes the folder for an export.
     for name in (MANIFEST, *sorted(earlier)):
         (folder / name).unlink()
 
 
 def _write_json(folder: Path, generation: Generation) -> dict[str, int]:
-    """A file of JSON Lines for each kind of record; that of documents can be indexed as it is."""
+    """Write a file of JSON Lines for each kind of record; `documents.jsonl` can be indexed."""
     kinds = export_rows(generation)
     for kind, rows in kinds.items():
         with (folder / f"{kind}.jsonl").open("w", encoding="utf-8") as file:
@@ -70,7 +70,7 @@ def _write_json(folder: Path, generation: Generation) -> dict[str, int]:
 
 
 def _write_graphml(folder: Path, generation: Generation) -> dict[str, int]:
-    """The graph twice: with the directions of its relations, and without them."""
+    """Write the graph with the directions of its relations, and without them."""
     graph = generation.graph
     read = graph.entities(), graph.relations(), generation.communities.communities()
     views = {"graph.graphml": directed(*read), "graph-undirected.graphml": undirected(*read)}

@@ -1,8 +1,8 @@
-"""The forecast of an index run: the passages that it would read, times what a step takes for each.
+"""Forecast an index run: the passages that it would read, times what a step takes for each.
 
-What an extraction reads is counted by a tokenizer. All else is an average: of this workspace's own
-runs where they asked the same model often enough, else of the project's scripted model. What the
-cache holds is not looked up.
+The input of an extraction is counted by a tokenizer. All else is an average: of this workspace's
+own runs where they asked the same model often enough, else of the project's scripted model. Calls
+that the cache would answer are counted like all others.
 """
 
 import time
@@ -33,8 +33,8 @@ from tasks.load.sources import load
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run would read: the passages of the next generation, those of them to extract and to
-    embed, and how many each further step goes by.
+    """What a run would do: `passages` of the next generation, of which `unread` are extracted and
+    `new` embedded; `changed` is the number of passages that each step works on.
     """
 
     changes: SourceChanges
@@ -47,7 +47,7 @@ class RunPlan:
 async def forecast(
     sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime
 ) -> Forecast:
-    """Plan a run and say what it would take; calls no model and leaves the workspace as it is.
+    """Forecast a run; calls no model and writes nothing.
 
     Raises what the run would raise before its first call.
     """
@@ -78,20 +78,18 @@ async def forecast(
 
 
 def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tuple[float, str]:
-    """Give the seconds that a run would take, and the speeds that this rests on."""
+    """Return the seconds that a run would take, and the speeds that they are computed from."""
     speeds = model_speeds(runtime)
-    seconds, told = (
-        len(plan.unread) / PASSAGES_A_SECOND,
-        [f"{PASSAGES_A_SECOND:g} passages a second"],
-    )
+    seconds = len(plan.unread) / PASSAGES_A_SECOND
+    rates = [f"{PASSAGES_A_SECOND:g} passages a second"]
     for step in steps:
         if speed := speeds.get(step.model):
             seconds += (step.input_tokens + step.output_tokens) / speed
-            told.append(f"{step.model} {speed:.0f} tokens a second, as measured")
+            rates.append(f"{step.model} {speed:.0f} tokens a second, as measured")
         else:
             seconds += step.calls * SECONDS_A_CALL
-            told.append(f"{step.model} not measured yet, {SECONDS_A_CALL:g} s a call by rule")
-    return seconds, ", ".join(dict.fromkeys(told))
+            rates.append(f"{step.model} not measured yet, {SECONDS_A_CALL:g} s a call by rule")
+    return seconds, ", ".join(dict.fromkeys(rates))
 
 
 async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
@@ -100,52 +98,53 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
     put = {document.id for document in changes.plan.put}
     authors, earlier = runtime.authors, runtime.authors
-    stored, staying = dict[str, str](), list[Chunk]()
+    extracted, kept = dict[str, str](), list[Chunk]()
     if changes.generation is not None:
         with runtime.workspace.read() as generation:
             gone = put | set(changes.plan.removed)
-            staying = [row for row in generation.documents.chunks() if row.document not in gone]
-            stored = {} if options.full else generation.extractions.inputs()
+            kept = [row for row in generation.documents.chunks() if row.document not in gone]
+            extracted = {} if options.full else generation.extractions.inputs()
             earlier = {step: author_of(step, generation.meta, runtime) for step in authors}
+    passages = [*kept, *new]
     unread = [
         passage
-        for passage in (*staying, *new)
-        if stored.get(passage.id) != extraction_inputs(passage, authors["extract"])
+        for passage in passages
+        if extracted.get(passage.id) != extraction_inputs(passage, authors["extract"])
         or (passage.kind == "triples" and passage.document in put)
     ]
-    # Where another author makes what a step makes, it is made anew of everything.
-    every = len(staying) + len(new)
+    # A step whose author has changed works on everything again.
     changed = {
-        step: len(unread) if author == earlier[step] else every for step, author in authors.items()
+        step: len(unread) if author == earlier[step] else len(passages)
+        for step, author in authors.items()
     }
-    return RunPlan(changes, [*staying, *new], unread, new, changed)
+    return RunPlan(changes, passages, unread, new, changed)
 
 
 def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepForecast:
-    """Say what a step would take; of extractions the prompts are counted as they would be sent."""
+    """Forecast a step; of extractions the prompts are counted as they would be sent."""
     maker = runtime.makers[step]
     calls = round(rate.calls * plan.changed[step])
     tokens_in = calls * rate.input_tokens
     if step == "extract":
+        readings = 1 + runtime.extract.gleanings
         passages = [passage for passage in plan.unread if passage.kind != "triples"]
-        calls = len(passages) * (1 + runtime.extract.gleanings)
+        calls = len(passages) * readings
         prompts = (
             maker.module.messages({"title": it.title, "passage": it.text}) for it in passages
         )
-        read = Counter(message.content for messages in prompts for message in messages)
-        counts = zip(read.values(), count_tokens(list(read)), strict=True)
-        of_all = sum(times * tokens for times, tokens in counts)
-        tokens_in = of_all * (1 + runtime.extract.gleanings)
-    tokens = round(tokens_in), round(calls * rate.output_tokens)
+        # Most messages are the same in all prompts: each text is counted once.
+        times = Counter(message.content for messages in prompts for message in messages)
+        tokens = count_tokens(list(times))
+        tokens_in = readings * sum(n * size for n, size in zip(times.values(), tokens, strict=True))
+    used = round(tokens_in), round(calls * rate.output_tokens)
     lm = runtime.models.lm_or_none(maker.role)
-    cost = lm.terms.price.cost(*tokens) if lm and lm.terms.price else None
     return StepForecast(
         step=step,
         model=runtime.models.name(maker.role),
         calls=calls,
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-        cost_usd=cost,
+        input_tokens=used[0],
+        output_tokens=used[1],
+        cost_usd=lm.terms.price.cost(*used) if lm and lm.terms.price else None,
         basis="history" if rate.known else "rule",
     )
 

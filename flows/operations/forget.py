@@ -1,4 +1,4 @@
-"""Forgetting: documents leave everything that was made from them, and stay out.
+"""Forget documents: remove them and everything made from them, and keep them out.
 
 What follows from the rest is made anew at once; generations and caches that hold the text go.
 """
@@ -34,19 +34,21 @@ from storage.uploads import (
 )
 from storage.workspace import Generation
 from tasks.load.discover import printable
+from tasks.load.encodings import Unreadable, decode
+from tasks.load.rows import parse_json
 from tasks.load.tables import read_table
 from tasks.sync import DocumentTraces
 
 
 class ForgetReport(Record):
-    """What went: generations that held the documents (`held` ones go with their last reader) and
-    rows of the caches.
+    """What was removed: generations with the documents (`held` ones go with their last reader),
+    and rows of the caches.
 
-    Generations that cannot be read go too: nobody can say what they hold. `generation` is the
-    current one after it, 0 where nothing is indexed; `uploads` are the uploaded files that went, or
-    lost rows; `files` hold the documents or words of theirs, and stay as they are: sources, uploads
-    whose rows cannot be taken out, the tailoring, compiled steps. `same_text` are documents that
-    stay though they say the same.
+    Damaged generations go too: nobody can say what they hold. `generation` is the current one
+    afterwards, 0 where nothing is indexed. `uploads` are the uploaded files that were removed or
+    lost rows. `files` still hold the documents or words of theirs and are left alone: sources,
+    uploads whose rows cannot be taken out, the tailoring, compiled steps. `same_text` are documents
+    that remain though they say the same.
     """
 
     documents: tuple[str, ...]
@@ -67,7 +69,7 @@ class ForgetReport(Record):
 
 @dataclass
 class Holdings:
-    """What the kept generations hold of some documents."""
+    """What the stored generations hold of some documents."""
 
     generations: list[int] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
@@ -91,16 +93,23 @@ class Holdings:
         self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
 
 
+def _embeddable(chunk: Chunk) -> list[str]:
+    """Return the texts of a chunk that a question may have had embedded."""
+    spans = [chunk.text[start:end] for start, end in sentences(chunk.text)]
+    return [chunk.title, chunk.text, f"{chunk.title}\n{chunk.text}", *spans]
+
+
 async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by
     name.
 
-    They leave the sources of truth (documents, passages, extractions, vectors), what follows is
-    made anew, and the generations and caches that hold their text go. An uploaded file goes too, or
-    rows of one in JSON Lines, JSON or CSV; files elsewhere are never touched. The name of an
-    uploaded file stands for the documents that came from it alone. The history of runs tells how
-    much went, and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate
-    where what follows from the rest fails.
+    The documents, their passages, extractions and vectors are deleted, what follows is made anew,
+    and the generations and caches that hold their text go. An uploaded file goes too, or its rows
+    in one in JSON Lines, JSON or CSV; files elsewhere are never touched. The name of an uploaded
+    file means the documents that came from it alone. The history of runs keeps counts only.
+
+    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where too much of what
+    follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)
@@ -116,16 +125,16 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
     uploads = {name: file for name in names if (file := uploaded_file(root, name))}
     with next_generation(runtime, from_nothing=uploads.keys() == set(names)) as staging:
         documents, held = _meant(names, uploads, staging, runtime)
-        if not documents:  # an upload that was never indexed
+        if not documents:  # uploads that were never indexed
             for file in uploads.values():
                 remove_upload(root, file)
             number = staging.base_number or 0
             return ForgetReport(documents=(), generation=number, chunks=0, uploads=tuple(uploads))
         chunks = staging.documents.chunks(documents=documents)
-        stored = staging.documents.documents()
-        staying = [document for document in stored if document.id not in documents]
-        others = (text for document in staying for text in (document.title, document.text))
-        traces = DocumentTraces(held.texts, others)
+        rest = [row for row in staging.documents.documents() if row.id not in documents]
+        traces = DocumentTraces(
+            held.texts, (text for row in rest for text in (row.title, row.text))
+        )
         _remove(documents, chunks, staging)
         memories = memory.remove_documents(documents)
         answers, vectors = _remove_cached(traces, held, runtime)
@@ -133,9 +142,9 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
         left = {_file_of(part.path) for part in staging.documents.parts()}
         number = staging.publish(retire=held.generations, afresh=True)
-        # Only now: where what came before fails, the files are as they were.
+        # Only after the publication: until then a failure must leave the files as they were.
         changed = _remove_uploads(uploads, held.files, left, traces, root)
-    memory.remove_documents(documents)  # what a question that ran meanwhile has put there
+    memory.remove_documents(documents)  # also what a question has stored meanwhile
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents),
@@ -150,7 +159,7 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
         run_records=run_records,
         uploads=changed,
         files=_files_left(held.files, changed, traces, root),
-        same_text=tuple(document.id for document in staying if document.text in held.texts),
+        same_text=tuple(document.id for document in rest if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )
 
@@ -158,7 +167,10 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
 def _meant(
     names: Sequence[str], uploads: Collection[str], staging: Staging, runtime: Runtime
 ) -> tuple[list[str], Holdings]:
-    """The documents that the names mean, and what is held of them. Raises UnknownDocument."""
+    """Return the documents that the names mean, and what is held of them.
+
+    Raises UnknownDocument.
+    """
     out = staging.documents.forgotten()
     spelt = as_spelt(names, {*staging.documents.ids(), *out})
     inside = _from_uploads(uploads, staging, runtime.workspace.root)
@@ -178,7 +190,7 @@ def _meant(
 
 
 def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[str]:
-    """The documents all of whose parts come from uploaded files of these names."""
+    """Return the documents whose parts all come from uploaded files of these names."""
     files = {printable(str(upload_path(root, name))) for name in names}
     parts = staging.documents.parts() if files else []
     inside = {part.document for part in parts if _file_of(part.path) in files}
@@ -186,12 +198,12 @@ def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[
 
 
 def _file_of(path: str) -> str:
-    """The file of a part's path, which may end in a line."""
+    """Return the file of a part's path, which may end in a line number."""
     return re.sub(r":\d+$", "", path)
 
 
 def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:
-    """Take the documents out of what the next generation is made from."""
+    """Remove the documents from what the next generation is made of."""
     names = {part.document for part in staging.documents.parts()} & {*documents}
     stored = staging.documents.documents(names)
     hashes = {row.id: {part.text_hash for part in row.parts} for row in stored}
@@ -204,20 +216,20 @@ def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging)
 
 
 def _remove_cached(traces: DocumentTraces, held: Holdings, runtime: Runtime) -> tuple[int, int]:
-    """Remove what the caches hold of the documents: how many answers of models, and vectors."""
+    """Remove model answers and vectors of the documents from the caches; return how many."""
     caches = open_caches(runtime.settings, runtime.workspace)
     answers = caches.model_answers.remove_where(traces.found_in)
     vectors = caches.embeddings.remove(held.hashes)
-    for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
-        store.compact()
+    for database in {caches, runtime.workspace.database}:
+        database.compact()
     return answers, vectors
 
 
 def _remove_answers(
     documents: Sequence[str], traces: DocumentTraces, runtime: Runtime
 ) -> tuple[int, int]:
-    """Remove what evaluations, watched questions and feedback hold of the documents, and what
-    Prefect does of runs on this workspace: how many answers, and how many runs.
+    """Remove the answers in evaluations, watched questions and feedback that hold the documents,
+    and the recorded runs of this workspace that do; return how many of each.
     """
     names = [json.dumps(name, ensure_ascii=False) for name in documents]
 
@@ -232,6 +244,9 @@ def _remove_answers(
     return answers, forget_runs(runtime.workspace.root, holds)
 
 
+# --- uploaded files ---
+
+
 def _remove_uploads(
     named: dict[str, Path],
     files: Collection[str],
@@ -239,8 +254,8 @@ def _remove_uploads(
     traces: DocumentTraces,
     root: Path,
 ) -> tuple[str, ...]:
-    """Remove the uploads that were named and those of whose documents none is left, and from others
-    the rows that hold something forgotten. Gives the names of the changed ones.
+    """Remove the uploads that were named and those with no document left; take the forgotten rows
+    out of the others. Return the names of the files that changed.
     """
     folder, changed = upload_folder(root.absolute()), list[str]()
     for path in sorted({*map(Path, files), *(file.absolute() for file in named.values())}):
@@ -248,26 +263,37 @@ def _remove_uploads(
             continue
         if str(path) not in left:
             remove_upload(root, path)
-        elif take_out := _ROWS_TAKEN_OUT.get(path.suffix.lower()):
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-            kept = take_out(text, traces.found_in)
-            replace_upload(root, path, kept.encode("utf-8", "surrogateescape"))
-        else:
+        elif not _take_rows_out(path, traces, root):
             continue
         changed.append(path.relative_to(folder).as_posix())
     return tuple(changed)
+
+
+def _take_rows_out(path: Path, traces: DocumentTraces, root: Path) -> bool:
+    """Write an upload without its forgotten rows, in UTF-8; return whether there were any."""
+    without_rows = _WITHOUT_ROWS.get(path.suffix.lower())
+    if without_rows is None:
+        return False
+    try:
+        text = decode(path.read_bytes())
+        kept = without_rows(text, traces.found_in)
+    except Unreadable:  # changed since it was indexed: the report names it as left alone
+        return False
+    if kept != text:
+        replace_upload(root, path, kept.encode("utf-8", "surrogatepass"))
+    return kept != text
 
 
 Goes = Callable[[str], bool]
 
 
 def _lines_left(text: str, goes: Goes) -> str:
-    """JSON Lines without some rows. A row keeps its line, and so the name that it has by it."""
+    """Blank some rows of JSON Lines; the others keep their line, which may be their id."""
     return "\n".join("" if goes(line) else line for line in text.split("\n"))
 
 
 def _table_left(text: str, goes: Goes) -> str:
-    """A delimited text without some rows, which may stand on several lines each."""
+    """Blank some rows of a delimited text; a row may span several lines."""
     lines = text.split("\n")
     for (before, _), (last, _) in pairwise(read_table(text, None)):
         if goes("\n".join(lines[before:last])):
@@ -276,15 +302,17 @@ def _table_left(text: str, goes: Goes) -> str:
 
 
 def _list_left(text: str, goes: Goes) -> str:
-    """A list in JSON without some of its items."""
-    items = json.loads(text.removeprefix("\ufeff"))
+    """Drop some items of a JSON list."""
+    items = parse_json(text)
+    if not isinstance(items, list):
+        return text
     left = [item for item in items if not goes(json.dumps(item, ensure_ascii=False))]
-    return json.dumps(left, ensure_ascii=False)
+    return text if len(left) == len(items) else json.dumps(left, ensure_ascii=False)
 
 
-# What takes rows out of a file that holds the rows of several documents.
-_ROWS_TAKEN_OUT: dict[str, Callable[[str, Goes], str]] = {
+_WITHOUT_ROWS: dict[str, Callable[[str, Goes], str]] = {
     ".jsonl": _lines_left,
+    ".ndjson": _lines_left,
     ".csv": _table_left,
     ".tsv": _table_left,
     ".json": _list_left,
@@ -294,21 +322,22 @@ _ROWS_TAKEN_OUT: dict[str, Callable[[str, Goes], str]] = {
 def _files_left(
     files: Collection[str], changed: Collection[str], traces: DocumentTraces, root: Path
 ) -> tuple[str, ...]:
-    """The files that still hold the documents or words of theirs."""
+    """Return the files that still hold the documents or words of theirs."""
     gone = {str(upload_folder(root.absolute()) / name) for name in changed}
     left = [file for file in sorted(files) if file not in gone and Path(file).exists()]
     made = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
-    texts = {
-        file: file.read_text(encoding="utf-8", errors="replace") for file in made if file.is_file()
-    }
-    left += [str(file) for file, text in texts.items() if traces.found_in(text)]
+    left += [
+        str(file)
+        for file in made
+        if file.is_file() and traces.found_in(file.read_text(encoding="utf-8", errors="replace"))
+    ]
     return tuple(left)
 
 
 def let_in(documents: Sequence[str], runtime: Runtime) -> int:
-    """Take documents off the list of those that stay out; the generation that says so.
+    """Let forgotten documents in again, and return the generation that does.
 
-    The next run on their source brings them back. Raises UsageError for one that is not listed.
+    The next run on their source brings them back. Raises UsageError for one that is not forgotten.
     """
     with next_generation(runtime) as staging:
         out = staging.documents.forgotten()
@@ -318,9 +347,3 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
                 raise UsageError(f"{document!r} is not forgotten.", f"Forgotten: {known}.")
             staging.documents.unforget(document)
         return staging.publish()
-
-
-def _embeddable(chunk: Chunk) -> list[str]:
-    """The texts of a passage that a question may have had embedded."""
-    spans = [chunk.text[start:end] for start, end in sentences(chunk.text)]
-    return [chunk.title, chunk.text, f"{chunk.title}\n{chunk.text}", *spans]

@@ -1,6 +1,4 @@
-"""Changes of a workspace without its sources: the next generation, and the history of runs, in
-which each that got as far as working leaves an entry.
-"""
+"""The history of runs, and the next generation for changes that need no sources."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -17,8 +15,9 @@ from storage.workspace_db import RunRow
 
 @contextmanager
 def next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[Staging]:
-    """Give the next generation of a workspace, to be changed and published. NoGeneration before
-    anything is written, unless it may begin `from_nothing`.
+    """Open the next generation of a workspace for changes; the block publishes it.
+
+    Raises NoGeneration before anything is written, unless it may begin `from_nothing`.
     """
     runtime.workspace.recover()
     if not from_nothing:
@@ -29,34 +28,35 @@ def next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[St
 
 @asynccontextmanager
 async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
-    """Enter into the history what the block puts into the summary (nothing: no entry), or how the
-    block failed.
+    """Enter into the history the summary that the block fills, or how the block failed.
+
+    An empty summary and a UsageError leave no entry.
     """
     started, summary = utc_now(), dict[str, object]()
     try:
         yield summary
     except UsageError:
         raise
-    except BaseException as error:  # others than ours: cancelled, interrupted, or a fault of ours
-        ours = isinstance(error, TrellisError | EngineError)
-        details = {"error": mask_keys(str(getattr(error, "message", "")))} if ours else {}
-        # Where not even that can be written, the failure itself is what is to be told.
+    except BaseException as error:  # also cancellation, interrupts and bugs
+        expected = isinstance(error, TrellisError | EngineError)
+        details = {"error": mask_keys(str(getattr(error, "message", "")))} if expected else {}
+        # The first failure is the one to report, also where the history cannot be written.
         with suppress(StorageError):
-            _remember(runtime, kind, started, "failed" if details else "stopped", details)
+            _remember(runtime, kind, started, "failed" if expected else "stopped", details)
         raise
     if summary:
         _remember(runtime, kind, started, "completed", summary)
 
 
 def note(kind: str, runtime: Runtime, **summary: object) -> None:
-    """Enter what is done in a moment and was done."""
+    """Enter an action that took no time."""
     _remember(runtime, kind, utc_now(), "completed", summary)
 
 
 def _remember(
     runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]
 ) -> None:
-    """Enter a run with the calls that were paid for: forecasts learn from them."""
+    """Enter a run with the calls that it paid for: forecasts are made from them."""
     paid = [
         {
             "step": step,

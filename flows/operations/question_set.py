@@ -1,4 +1,4 @@
-"""A question set for one's own documents, with the evidence of each answer."""
+"""Make a question set from one's own documents, with the evidence of each answer."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ from tasks.question_sets.synthesize import make_questions
 
 
 class QuestionsReport(Record):
-    """How many questions of each kind, what was dropped and made up for, and what it took."""
+    """The file, the questions of each kind, and how many duplicates and rejects were dropped."""
 
     path: str
     questions: int
@@ -28,7 +28,7 @@ class QuestionsReport(Record):
 
 @dataclass(frozen=True)
 class QuestionSetOptions:
-    """How many questions of which kinds; another seed draws other passages."""
+    """The kinds and the number of questions; another seed draws other passages."""
 
     kinds: Sequence[str] = ("global",)
     number: int = 125
@@ -38,9 +38,9 @@ class QuestionSetOptions:
 async def make_question_set(
     sources: Sequence[str], options: QuestionSetOptions, path: Path, runtime: Runtime
 ) -> QuestionsReport:
-    """Make questions about the sources (none: what is indexed), and write them into a file.
+    """Write questions about the sources (none: about what is indexed) into a file.
 
-    There are fewer than the number where the documents give no more.
+    The set is smaller than `number` where the documents give no more questions.
     """
     started = time.monotonic()
     chunks = await _chunks(sources, runtime)
@@ -58,10 +58,10 @@ async def make_question_set(
 
 
 async def _chunks(sources: Sequence[str], runtime: Runtime) -> list[Chunk]:
-    """The chunks of the sources, as an index run cuts them; without sources the stored ones."""
+    """Return the chunks of the sources as an index run cuts them, or the stored ones."""
     if not sources:
         with runtime.workspace.read() as generation:
             return generation.documents.chunks()
-    loaded = await load(sources)
     settings = runtime.settings
+    loaded = await load(sources)
     return await chunk(compose(loaded.parts), settings.chunk_tokens, settings.chunk_overlap)

@@ -1,4 +1,4 @@
-"""Another try of exactly what failed when the current generation was made, without its sources."""
+"""Retry exactly what failed when the current generation was made, without its sources."""
 
 import time
 
@@ -16,25 +16,20 @@ from tasks.extract import extraction_inputs
 
 
 class Letter(DeadLetter):
-    """A dead letter with the document of its passage; None where it is of no passage that is still
-    there.
-    """
+    """A dead letter with the document of its passage; None where it has no stored passage."""
 
     document: str | None = None
 
     @property
     def needs_source(self) -> bool:
-        """Whether only another run on its source can mend it: what could not be read is stored
-        nowhere.
-        """
+        """Whether only another run on its source can help: what could not be read is not stored."""
         return self.step == "load"
 
 
 class RetryReport(Record):
-    """What came of it: `failed` are letters that were tried in vain, `waiting` those that need
-    their source.
+    """The result of a retry: `failed` letters failed again, `waiting` letters need their source.
 
-    `published` is False where nothing succeeded: then the generation is the one that was there.
+    Where nothing succeeded, nothing is `published` and `generation` is the current one.
     """
 
     tried: int
@@ -47,7 +42,7 @@ class RetryReport(Record):
 
 
 def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
-    """All dead letters of a generation, by step and item."""
+    """Return all dead letters of a generation, by step and item."""
     letters = generation.extractions.dead_letters()
     passages = generation.documents.chunks(
         ids={letter.item for letter in letters if letter.step == "extract"}
@@ -57,11 +52,10 @@ def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
 
 
 async def retry(runtime: Runtime) -> RetryReport:
-    """Try exactly the failed work of the current generation again, without its sources; publish
-    what succeeds.
+    """Retry the failed work of the current generation, and publish what succeeds.
 
-    Raises NoGeneration, WorkspaceLocked, and FailureGate where what follows from the new passages
-    fails in turn.
+    Raises NoGeneration, WorkspaceLocked, and FailureGate where too much of what follows from the
+    new passages fails.
     """
     async with remembered("retry", runtime) as summary:
         report = await _retry(runtime)
@@ -78,9 +72,8 @@ async def _retry(runtime: Runtime) -> RetryReport:
         tried = [letter for letter in before if not letter.needs_source]
         succeeded = 0
         if tried:
-            await _extract_again(
-                {letter.item for letter in tried if letter.step == "extract"}, staging, runtime
-            )
+            passages = {letter.item for letter in tried if letter.step == "extract"}
+            await _extract_again(passages, staging, runtime)
             documents = {letter.document for letter in tried if letter.document is not None}
             await derive(staging.documents.chunks(), documents, staging, runtime)
             left = {(letter.item, letter.step) for letter in letters_of(staging)}
@@ -101,10 +94,10 @@ async def _retry(runtime: Runtime) -> RetryReport:
 
 
 async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime) -> None:
-    """Extract passages that failed; those that fail again keep a letter."""
+    """Extract the passages; those that fail again keep a dead letter."""
     todo = staging.documents.chunks(ids=passages)
-    # Counted as what the generation was made with, also where another model takes over what that
-    # one could not do: else the next run would give it back to the one that failed.
+    # Counted as work of the generation's own author, also where another model takes over: else the
+    # next run would give these passages back to the model that failed.
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
     async with open_runner(runtime) as runner:

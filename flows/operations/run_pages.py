@@ -1,4 +1,4 @@
-"""The page of an index run, in Markdown: all that a reader may want to see of one."""
+"""The page of an index run, in Markdown."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,8 +16,8 @@ SHOWN_REPORTS = 10
 def read_run(
     report: IndexReport, runtime: Runtime
 ) -> tuple[list[DeadLetter], list[tuple[Report, int]]]:
-    """Read what failed in the generation that a run left, and the reports of the largest
-    communities with the number of their entities.
+    """Read the dead letters of a run, and the reports of its largest communities with their sizes
+    in entities.
     """
     with runtime.workspace.read(report.generation) as generation:
         letters = generation.extractions.dead_letters() if report.dead_letters else []
@@ -30,7 +30,7 @@ def read_run(
 
 
 def index_in_words(report: IndexReport) -> str:
-    """Say in a sentence how a run ended."""
+    """Return how a run ended, as a sentence."""
     counts = report.documents
     if not report.published:
         stays = f"generation {report.generation} stays, with {counts.unchanged} documents"
@@ -43,8 +43,7 @@ def index_in_words(report: IndexReport) -> str:
     )
 
 
-def quality_in_words(quality: CommunityQuality) -> str:
-    """Say in a sentence how well the communities part the graph."""
+def _quality_in_words(quality: CommunityQuality) -> str:
     return (
         f"Communities by {quality.algorithm}: {quality.coarsest} on the coarsest of "
         f"{quality.levels} levels, with modularity {quality.modularity:.3f}, conductance "
@@ -59,7 +58,7 @@ def index_page(
     largest: Sequence[tuple[Report, int]],
     used: Sequence[UsageRow],
 ) -> str:
-    """Write the page in Markdown."""
+    """Write the page of a run; `failed` and `largest` are what `read_run` returns."""
     letters = [(f"{row.item}, {row.step}", f"{row.error} {row.remedy}") for row in failed]
     watched = [(row.question, " · ".join(change_in_words(row))) for row in report.changed_answers]
     themes = [
@@ -71,7 +70,7 @@ def index_page(
         index_in_words(report),
         f"Sources: {plain(', '.join(sources))}",
         kept_in_words(report.kept_prompts) if report.kept_prompts else "",
-        quality_in_words(report.community_quality) if report.community_quality else "",
+        _quality_in_words(report.community_quality) if report.community_quality else "",
         _section(f"Watched questions that changed ({len(watched)})", watched),
         _section(f"Dead letters ({len(letters)}): `trellis dead-letter --retry`", letters),
         _section("Skipped", [(row.path, row.reason) for row in report.skipped]),
@@ -82,9 +81,9 @@ def index_page(
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Write a list under a heading; nothing where it is empty.
+    """Write a list under a heading, or nothing where it is empty.
 
-    No table: Prefect's pages show the beginning of a long cell only.
+    Not a table: Prefect's pages cut long cells.
     """
     lines = [f"- **{plain(short(name, 100))}**: {plain(short(text, 300))}" for name, text in rows]
     more = [f"- and {len(lines) - SHOWN_ROWS} more"] if len(lines) > SHOWN_ROWS else []

@@ -1,6 +1,4 @@
-"""The systems that an evaluation compares: read from what is typed, checked, and opened to answer
-questions.
-"""
+"""The systems that an evaluation compares: parsed, checked, and opened to answer questions."""
 
 import hashlib
 import json
@@ -38,16 +36,15 @@ _FIELDS = {"name", "mode", "effort", "structure", "k", "workspace", "generation"
 
 
 def system_of(given: EvaluatedSystem | str) -> EvaluatedSystem:
-    """A system, also as it is typed (`parse_system`).
+    """Return a system, parsed where it is text (see `parse_system`).
 
     Raises UsageError for a key or a password among its settings: they would be stored with it.
     """
     system = parse_system(given) if isinstance(given, str) else given
     for name, value in system.settings.items():
         field = Settings.model_fields.get(name)
-        if (field is not None and "SecretStr" in str(field.annotation)) or without_user(
-            value
-        ) != value:
+        is_secret = field is not None and "SecretStr" in str(field.annotation)
+        if is_secret or without_user(value) != value:
             raise UsageError(
                 f"A system's {name} would be stored with it.", "Set the key in the environment."
             )
@@ -55,8 +52,8 @@ def system_of(given: EvaluatedSystem | str) -> EvaluatedSystem:
 
 
 def parse_system(text: str) -> EvaluatedSystem:
-    """A system as it is typed: `mode=mix,effort=high,name=deep`,
-    `answers=theirs.jsonl,name=theirs`, or a mode alone.
+    """Parse a system: `mode=mix,effort=high,name=deep`, `answers=theirs.jsonl,name=theirs`, or a
+    mode alone.
 
     Names that are no field of a system are settings. Raises UsageError for what cannot be read.
     """
@@ -75,28 +72,31 @@ def parse_system(text: str) -> EvaluatedSystem:
             fields[name] = value
         else:
             settings[name] = value
-    named = [str(value) for name, value in fields.items() if name in {"mode", "recorded"}]
-    named += [
+    bare = [str(fields[name]) for name in fields if name in {"mode", "recorded"}]
+    named = [
         f"{name}={value}"
         for name, value in (*fields.items(), *settings.items())
         if name not in {"mode", "recorded"}
     ]
     try:
         return EvaluatedSystem.model_validate(
-            {"name": " ".join(named) or "auto", **fields, "settings": settings}
+            {"name": " ".join([*bare, *named]) or "auto", **fields, "settings": settings}
         )
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"The system {text!r}: {place}: {first['msg']}.", f"A system is {FORM}."
+            f"The system {text!r}: {_first_problem(error)}.", f"A system is {FORM}."
         ) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @dataclass(frozen=True)
 class OpenSystem:
-    """A system that can answer, with the generation and the effort that it has; `identity` changes
-    with anything that its answers depend on.
+    """A system that can answer, with its generation and effort filled in; `identity` changes with
+    everything that its answers depend on.
     """
 
     system: EvaluatedSystem
@@ -108,11 +108,10 @@ class OpenSystem:
 def open_systems(
     systems: Sequence[EvaluatedSystem], runtime: Runtime
 ) -> Iterator[list[OpenSystem]]:
-    """The systems, open until the block ends, under the limits and the budget of the runtime's
-    models.
+    """Open the systems for the block, under the limits and the budget of the runtime's models.
 
-    Those that differ only in how they ask share one session. Memory is off unless a system's
-    settings turn it on: what one system has learnt would help the next.
+    Systems that differ only in how they ask share one session. Memory is off unless a system's
+    settings turn it on; then it is the system's own, so that none learns from another.
 
     Raises UsageError for a name that two have, SettingsError, NoGeneration, UnknownGeneration.
     """
@@ -129,26 +128,21 @@ def open_systems(
                 opened.append(_recorded(system, Path(system.recorded)))
                 continue
             check_mode(system.mode)
-            options = AskOptions(
-                mode=system.mode, effort=system.effort, structure=system.structure, k=system.k
-            )
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
             if key not in sessions or sessions[key][0].memory is not None:
-                session = held.enter_context(
-                    open_session(_runtime(system, runtime), system.generation)
-                )
-                if session.runtime.settings.memory != "off":
-                    file = Path(held.enter_context(TemporaryDirectory())) / "memory.sqlite"
-                    session.memory = held.enter_context(closing(WorkspaceDatabase(file))).memory
+                session = _open_session(system, runtime, held)
                 sessions[key] = session, _state_of(session)
-            session, state = sessions[key]
-            effort = system.effort or session.runtime.settings.effort
-            asked_as = system.model_copy(update={"generation": session.number, "effort": effort})
-            asked = system.model_dump_json(include={"mode", "effort", "structure", "k"})
-            opened.append(
-                OpenSystem(asked_as, content_id("sys", state, asked), _asking(session, options))
-            )
+            opened.append(_asking(system, *sessions[key]))
         yield opened
+
+
+def _open_session(system: EvaluatedSystem, runtime: Runtime, held: ExitStack) -> Session:
+    """Open the generation of a system, with an empty memory where its settings turn that on."""
+    session = held.enter_context(open_session(_runtime(system, runtime), system.generation))
+    if session.runtime.settings.memory != "off":
+        file = Path(held.enter_context(TemporaryDirectory())) / "memory.sqlite"
+        session.memory = held.enter_context(closing(WorkspaceDatabase(file))).memory
+    return session
 
 
 def _runtime(system: EvaluatedSystem, runtime: Runtime) -> Runtime:
@@ -163,7 +157,7 @@ def _runtime(system: EvaluatedSystem, runtime: Runtime) -> Runtime:
 
 
 def _state_of(session: Session) -> str:
-    """Changes with the generation, the settings, the models and the compiled steps."""
+    """Return an id that changes with the generation, the settings, models and compiled steps."""
     runtime = session.runtime
     settings = runtime.settings
     parts = (
@@ -176,22 +170,35 @@ def _state_of(session: Session) -> str:
     return content_id("ses", *map(str, parts))
 
 
-def _asking(
-    session: Session, options: AskOptions
-) -> Callable[[EvaluationQuestion], Awaitable[Answer]]:
+def _asking(system: EvaluatedSystem, session: Session, state: str) -> OpenSystem:
+    """Open a system that asks a session."""
+    effort = system.effort or session.runtime.settings.effort
+    asked = system.model_dump_json(include={"mode", "effort", "structure", "k"})
+
     async def ask(question: EvaluationQuestion) -> Answer:
-        own = replace(options, documents=question.documents, history=turns(question.history))
-        return await answer_question(question.question, own, session)
+        options = AskOptions(
+            mode=system.mode,
+            effort=system.effort,
+            structure=system.structure,
+            k=system.k,
+            documents=question.documents,
+            history=turns(question.history),
+        )
+        return await answer_question(question.question, options, session)
 
-    return ask
+    return OpenSystem(
+        system.model_copy(update={"generation": session.number, "effort": effort}),
+        content_id("sys", state, asked),
+        ask,
+    )
 
 
-# --- recorded answers -----------------------------------------------------------------------------
+# --- recorded answers ---
 
 
 def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
-    """A system whose answers stand in a file of rows {id, answer, values?, citations?, passages?,
-    usage?, …}.
+    """Open a system whose answers stand in a file of rows {id, answer, values?, citations?,
+    passages?, usage?, …}.
     """
     try:
         content = content_of_file(file)
@@ -209,7 +216,7 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
             rows[str(row["id"])] = row
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(
-                f"{file}, line {number} is no row {{id, answer, …}}: {error!r}.", "Mend it."
+                f"{file}, line {number} is no row {{id, answer, …}}: {error!r}.", "Correct it."
             ) from error
 
     async def look_up(question: EvaluationQuestion) -> Answer:
@@ -225,32 +232,7 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
     return OpenSystem(system, content_id("sys", hashlib.sha256(content).hexdigest()), look_up)
 
 
-def _answer_of(question: EvaluationQuestion, row: Mapping[str, object], file: Path) -> Answer:
-    """A recorded answer with what came with it; a passage may be the id of a document alone."""
-    answer = plain_answer(question.question, str(row["answer"]), ())
-    known = {
-        name: row[name]
-        for name in Answer.model_fields
-        if row.get(name) is not None and name != "question"
-    }
-    passages = [
-        part if isinstance(part, Mapping) else {"document": part}
-        for part in _parts(row, "passages")
-    ]
-    known["passages"] = [{**_PASSAGE, **part} for part in passages]
-    known["citations"] = [
-        {**_CITATION, **part} for part in _parts(row, "citations") if isinstance(part, Mapping)
-    ]
-    try:
-        return Answer.model_validate(answer.model_dump() | known, extra="ignore")
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise UsageError(
-            f"{file}, row {question.id!r}: {place}: {first['msg']}.", "Mend it, or leave it out."
-        ) from error
-
-
+# The fields that a recorded passage or citation may lack.
 _PASSAGE: Mapping[str, object] = {"title": "", "chunk": "", "score": 0.0, "text": ""}
 _CITATION: Mapping[str, object] = {
     "marker": "",
@@ -262,6 +244,30 @@ _CITATION: Mapping[str, object] = {
     "quote": "",
     "verified": False,
 }
+
+
+def _answer_of(question: EvaluationQuestion, row: Mapping[str, object], file: Path) -> Answer:
+    """Return a recorded answer with what its row holds; a passage may be a document id alone."""
+    answer = plain_answer(question.question, str(row["answer"]), ())
+    known = {
+        name: row[name]
+        for name in Answer.model_fields
+        if row.get(name) is not None and name != "question"
+    }
+    known["passages"] = [
+        {**_PASSAGE, **(part if isinstance(part, Mapping) else {"document": part})}
+        for part in _parts(row, "passages")
+    ]
+    known["citations"] = [
+        {**_CITATION, **part} for part in _parts(row, "citations") if isinstance(part, Mapping)
+    ]
+    try:
+        return Answer.model_validate(answer.model_dump() | known, extra="ignore")
+    except ValidationError as error:
+        raise UsageError(
+            f"{file}, row {question.id!r}: {_first_problem(error)}.",
+            "Correct it, or leave it out.",
+        ) from error
 
 
 def _parts(row: Mapping[str, object], name: str) -> list[object]:

@@ -1,6 +1,6 @@
-"""Tuning: the prompts are fitted to a domain from a sample of its documents.
+"""Fit the prompts to a domain from a sample of its documents.
 
-load ─ sample ─ tune ─► tailoring.toml in the workspace, which the next index run uses
+load → sample → tune → tailoring.toml in the workspace, which the next index run uses
 """
 
 import time
@@ -20,15 +20,15 @@ from tasks.chunk import chunk
 from tasks.load.sources import compose, load
 from tasks.tune import some_documents, some_passages, tune
 
-# To cut more of a large collection would only cost time: a sample holds far fewer.
+# The sample holds far fewer: chunking more of a large collection would only cost time.
 MOST_DOCUMENTS = 200
 _HEAD = "# Found by `trellis tune`. Change it as you like: it is only replaced with --force.\n\n"
 
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How many tokens are read (None: as many as an answer reads), which sample, and whether a file
-    that is there may be replaced.
+    """The tokens to read (None: as many as an answer reads), the seed of the sample, and whether
+    to replace an existing file.
     """
 
     tokens: int | None = None
@@ -37,7 +37,7 @@ class TuneOptions:
 
 
 class TuneReport(Record):
-    """What was found in how much, and where it is kept."""
+    """The tailoring that was found, its file, and the size of the sample."""
 
     path: str
     documents: int
@@ -51,9 +51,9 @@ class TuneReport(Record):
 async def tune_workspace(
     sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime
 ) -> TuneReport:
-    """Find a tailoring and write it into the workspace; nothing else of it changes.
+    """Find a tailoring and write it into the workspace; change nothing else there.
 
-    Raises UsageError where there is no model or a file already, or the sources hold no text;
+    Raises UsageError without a model, where the file exists, or where the sources hold no text;
     SourceNotFound; EngineError where the model gives no usable answer.
     """
     started = time.monotonic()
@@ -85,8 +85,8 @@ async def tune_workspace(
 async def _sample(
     sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime
 ) -> list[Chunk]:
-    loaded = await load(sources)
     settings = runtime.settings
+    loaded = await load(sources)
     documents = some_documents(compose(loaded.parts), MOST_DOCUMENTS, options.seed)
     chunks = await chunk(documents, settings.chunk_tokens, settings.chunk_overlap)
     chosen = some_passages(chunks, options.tokens or settings.policy().limits.answer, options.seed)

@@ -1,4 +1,4 @@
-"""The care of a workspace: room is given back, and an archive becomes a workspace again."""
+"""Free room in a workspace, and restore one from an archive."""
 
 import logging
 from pathlib import Path
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class CleanReport(Record):
-    """Which generations went, how much room that gave back, and which are kept."""
+    """The generations that were removed and kept, and the bytes that this freed."""
 
     removed: tuple[int, ...]
     freed_bytes: int
@@ -25,32 +25,32 @@ class CleanReport(Record):
 def clean_workspace(
     runtime: Runtime, *, keep: int | None = None, caches: bool = False, vectors: bool = False
 ) -> CleanReport:
-    """Remove old generations and what killed runs left. Raises WorkspaceLocked, NoGeneration.
+    """Remove old generations and the remains of killed runs. Raises WorkspaceLocked, NoGeneration.
 
-    `keep` is how many generations stay (None: as set), `caches` empties the caches, `vectors` makes
-    the current vector index anew.
+    `keep` is how many generations are kept (None: as set), `caches` also empties the caches,
+    `vectors` rebuilds the current vector index.
     """
     workspace = runtime.workspace
     cache = open_caches(runtime.settings, workspace)
-    places = {workspace.root, runtime.settings.cache_dir or workspace.root}
-    before = sum(map(size_of, places))
+    folders = {workspace.root, runtime.settings.cache_dir or workspace.root}
+    before = sum(map(size_of, folders))
     removed = workspace.clean(keep)
     if vectors:
         workspace.rebuild_vectors()
     if caches:
         cache.forget_caches()
         workspace.database.running_answers.remove_where(lambda _: True)
-    for store in (workspace.database, cache)[: len(places)]:
-        store.compact()
+    for database in {workspace.database, cache}:
+        database.compact()
     return CleanReport(
         removed=tuple(removed),
-        freed_bytes=max(before - sum(map(size_of, places)), 0),
+        freed_bytes=max(before - sum(map(size_of, folders)), 0),
         kept=tuple(info.number for info in workspace.generations()),
     )
 
 
 def restore_archive(file: Path, runtime: Runtime) -> ArchiveReport:
-    """Make the workspace of an archive, and its vector indexes anew."""
+    """Restore the workspace of an archive, and rebuild its vector indexes."""
     workspace = runtime.workspace
     report = read_archive(file, workspace.root, from_toml)
     kept = report.generations

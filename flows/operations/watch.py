@@ -1,6 +1,4 @@
-"""Watched questions: asked again after every publication, so that an answer that changes with the
-documents is seen.
-"""
+"""Watched questions: asked again after every publication, to report answers that change."""
 
 import difflib
 import logging
@@ -26,24 +24,25 @@ logger = logging.getLogger(__name__)
 
 
 def watch(question: str, mode: Mode, runtime: Runtime) -> WatchedQuestion:
-    """Keep a question to be asked after every publication; UsageError for an empty one."""
+    """Store a question to ask after every publication. Raises UsageError for an empty one."""
     if not question.strip():
         raise UsageError("The question is empty.", "Write it in quotes after `trellis watch add`.")
     check_mode(mode)
     watched = WatchedQuestion(
         id=content_id("wat", question, mode)[:10], question=question, mode=mode
     )
-    if watched.id not in {known.id for known in runtime.workspace.database.watched.list()}:
-        runtime.workspace.database.watched.put(watched)
+    stored = runtime.workspace.database.watched
+    if watched.id not in {known.id for known in stored.list()}:
+        stored.put(watched)
     return watched
 
 
 async def ask_watched(runtime: Runtime, only: str | None = None) -> tuple[AnswerChange, ...]:
-    """Ask the watched questions (`only` the one with this id) of the current generation; those
-    whose answer has changed since they were last asked.
+    """Ask the watched questions (`only`: the one with this id) of the current generation, and
+    return the answers that changed since they were last asked.
 
-    The first answer of a question is no change. Never raises for what fails in a question: that is
-    its change. Memory has no part: it may hold what was true before.
+    A first answer is no change. A question that fails is a change with an error, never raised.
+    Memory is off: it may hold what was true before.
     """
     questions = [row for row in runtime.workspace.database.watched.list() if only in {None, row.id}]
     return await _ask_again(questions, runtime) if questions else ()
@@ -53,7 +52,6 @@ async def ask_watched(runtime: Runtime, only: str | None = None) -> tuple[Answer
 async def _ask_again(
     questions: Sequence[WatchedQuestion], runtime: Runtime
 ) -> tuple[AnswerChange, ...]:
-    """Ask watched questions of the current generation."""
     settings = runtime.settings.model_copy(update={"memory": "off"})
     changes = []
     with (
@@ -70,43 +68,44 @@ async def _ask_again(
 
 
 async def watched_after(runtime: Runtime) -> tuple[AnswerChange, ...]:
-    """The same after a publication, which it never harms: whatever goes wrong is a warning in the
-    log.
-    """
+    """Ask the watched questions after a publication; log whatever goes wrong as a warning."""
     try:
         changes = await ask_watched(runtime)
-        for change in changes:
-            logger.warning("The answer to the watched question %s has changed.", change.id)
-    # What was published stands, whatever a question meets.
+    # What was published stands, whatever happens to a question.
     except Exception as error:  # noqa: BLE001
         logger.warning("The watched questions could not be asked: %s", mask_keys(str(error)))
         return ()
+    for change in changes:
+        logger.warning("The answer to the watched question %s has changed.", change.id)
     return changes
 
 
 async def _ask(
     watched: WatchedQuestion, session: Session
 ) -> tuple[AnswerChange | None, Answer | None]:
-    named = {"id": watched.id, "question": watched.question, "generation": session.number}
     try:
         answer = await answer_question(watched.question, AskOptions(mode=watched.mode), session)
     except Exception as error:
         if not isinstance(error, TrellisError | EngineError):
             logger.warning("The watched question %r failed", watched.question, exc_info=True)
-        return AnswerChange.model_validate(
-            named | {"error": mask_keys(str(error)) or type(error).__name__}
-        ), None
-    return (None if watched.answer is None else changed(watched, watched.answer, answer)), answer
+        change = AnswerChange(
+            id=watched.id,
+            question=watched.question,
+            generation=session.number,
+            error=mask_keys(str(error)) or type(error).__name__,
+        )
+        return change, None
+    return (None if watched.answer is None else _changed(watched, watched.answer, answer)), answer
 
 
-def changed(watched: WatchedQuestion, before: Answer, after: Answer) -> AnswerChange | None:
-    """How an answer differs from the one before, in its words or in the documents that it cites;
-    None where it does not.
-    """
-    lines = difflib.ndiff(_lines(before.answer), _lines(after.answer))
+def _changed(watched: WatchedQuestion, before: Answer, after: Answer) -> AnswerChange | None:
+    """Compare the sentences and the cited documents of two answers; None where they are equal."""
+    lines = difflib.ndiff(_sentences(before.answer), _sentences(after.answer))
     diff = tuple(line.rstrip() for line in lines if line.startswith(("- ", "+ ")))
-    cited = [{citation.document for citation in answer.citations} for answer in (before, after)]
-    if not diff and cited[0] == cited[1]:
+    cited_before, cited_after = (
+        {citation.document for citation in answer.citations} for answer in (before, after)
+    )
+    if not diff and cited_before == cited_after:
         return None
     return AnswerChange(
         id=watched.id,
@@ -114,11 +113,10 @@ def changed(watched: WatchedQuestion, before: Answer, after: Answer) -> AnswerCh
         generation=after.generation,
         before=before.generation,
         diff=diff,
-        cited=tuple(sorted(cited[1] - cited[0])),
-        no_longer_cited=tuple(sorted(cited[0] - cited[1])),
+        cited=tuple(sorted(cited_after - cited_before)),
+        no_longer_cited=tuple(sorted(cited_before - cited_after)),
     )
 
 
-def _lines(text: str) -> list[str]:
-    """The sentences of an answer, a line each."""
+def _sentences(text: str) -> list[str]:
     return [" ".join(text[start:end].split()) for start, end in sentences(text)]

@@ -1,12 +1,12 @@
-"""Artifacts of a run in Prefect's user interface: summaries, tables and progress bars; none holds
-up the run.
+"""The artifacts of a run in Prefect's user interface: summaries, tables and progress bars.
+
+Where the server refuses one, the log gets a warning and the run goes on.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from uuid import UUID
 
 import httpx
@@ -29,10 +29,7 @@ UNREACHABLE = (httpx.HTTPError, PrefectException)
 
 
 async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description: str) -> None:
-    """Put Markdown or a table on the page of the run that goes on; `key` is of a-z, 0-9 and dashes.
-
-    What cannot be put is a warning in the log: the run's work is done whether it is shown or not.
-    """
+    """Put Markdown or a table on the page of the current run; `key` is of a-z, 0-9 and dashes."""
     description = mask_keys(description)
     try:
         if isinstance(content, str):
@@ -44,18 +41,17 @@ async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description
 
 
 async def put_page(key: str, page: str, summary: Sequence[str], workspace: Path) -> None:
-    """Keep a page with texts in the workspace, and put a summary without any on the page of the
-    run.
+    """Keep a page with texts in the workspace, and put a summary without texts on the run's
+    page.
     """
     path = keep(workspace, PAGE, page)
     await put(key, "\n\n".join([*summary, f"The page with all texts: `{path}`"]), summary[0])
 
 
 class Progress:
-    """The progress of the steps as bars, renewed every two seconds while the block lasts.
+    """Progress bars, one a step, updated every two seconds while the block lasts.
 
-    A block that ends before the first of them leaves none; one that was shown is shown at its end
-    too.
+    A block that ends earlier shows none. A bar that was shown is updated at the end.
     """
 
     def __init__(self) -> None:
@@ -65,19 +61,14 @@ class Progress:
         self._sending: asyncio.Task[None] | None = None
 
     def tell(self, step: str, done: int, total: int) -> None:
-        """A step has done so many of so many; from any thread, as often as you like."""
+        """Note how many items of a step are done. Any thread may call this, at any rate."""
         self._latest[step] = (done, total)
 
     async def __aenter__(self) -> "Progress":
         self._sending = asyncio.create_task(self._keep_sending())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
@@ -88,10 +79,9 @@ class Progress:
             await asyncio.sleep(EVERY)
             await self._send(list(self._latest))
 
-    async def _send(self, steps: Sequence[str]) -> None:
-        await asyncio.gather(
-            *(self._send_one(step) for step in steps if self._sent.get(step) != self._latest[step])
-        )
+    async def _send(self, steps: Iterable[str]) -> None:
+        changed = [step for step in steps if self._sent.get(step) != self._latest[step]]
+        await asyncio.gather(*map(self._send_one, changed))
 
     async def _send_one(self, step: str) -> None:
         done, total = self._sent[step] = self._latest[step]

@@ -1,6 +1,6 @@
 """Deployments for Prefect, and one process that serves them.
 
-The same deployments as in `prefect.yaml`, made from what is installed: no checkout is needed.
+They equal those in `prefect.yaml`, but are made from what is installed: no checkout is needed.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -35,8 +35,8 @@ NIGHTLY, NOW, ASK = "index-nightly", "index-now", "ask"
 
 
 class Plan(Record):
-    """What to deploy. Without a `cron` nothing is scheduled; `timezone` is its own; no workspace: a
-    run's settings.
+    """What to deploy. Without a workspace a run takes the one of its settings; without a `cron`
+    nothing is scheduled.
     """
 
     sources: tuple[str, ...] = ()
@@ -46,13 +46,29 @@ class Plan(Record):
 
 
 async def deployments(plan: Plan) -> list[RunnerDeployment]:
-    """Make the deployments of a plan, not registered yet. UsageError for no cron expression, or no
-    time zone.
+    """Make the deployments of a plan, not registered yet.
+
+    Raises UsageError for an invalid cron expression or time zone.
     """
     place = {"workspace": plan.workspace} if plan.workspace else {}
     parameters = {**({"source": list(plan.sources)} if plan.sources else {}), **place}
     module = EntrypointType.MODULE_PATH
-    made = [
+    made: list[RunnerDeployment] = []
+    if plan.cron:
+        made.append(
+            await index.ato_deployment(
+                NIGHTLY,
+                parameters=parameters,
+                schedule=_schedule(plan.cron, plan.timezone),
+                concurrency_limit=_one_at_a_time("CANCEL_NEW"),
+                description=(
+                    "Bring a workspace up to date with its sources; skipped where the run before "
+                    "still goes on."
+                ),
+                entrypoint_type=module,
+            )
+        )
+    made += [
         await index.ato_deployment(
             NOW,
             parameters=parameters,
@@ -72,51 +88,37 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
             entrypoint_type=module,
         ),
     ]
-    if plan.cron:
-        nightly = await index.ato_deployment(
-            NIGHTLY,
-            parameters=parameters,
-            schedule=_schedule(plan.cron, plan.timezone),
-            concurrency_limit=_one_at_a_time("CANCEL_NEW"),
-            description=(
-                "Bring a workspace up to date with its sources; skipped where the run before still "
-                "goes on."
-            ),
-            entrypoint_type=module,
-        )
-        made.insert(0, nightly)
     for deployment in made:
         deployment.tags = [TAG]
         deployment.version = version("trellis-rag")
-        deployment.paused = False  # a process that served before has paused it at its end
+        deployment.paused = False  # the last process that served it paused it at its end
     return made
 
 
 async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[[], None]) -> None:
-    """Register deployments and run what is scheduled or asked for, until Ctrl-C or SIGTERM; then
-    cancel what runs.
+    """Register deployments and execute their runs until Ctrl-C or SIGTERM; then cancel those that
+    still run.
 
-    `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot
-    be reached, UsageError where a deployment of that name is served by others.
+    `ready` is called as soon as runs can be requested. Raises StorageError where the server cannot
+    be reached, UsageError where others serve a deployment of that name.
     """
     runner = Runner()
     async with get_client() as client:
         await _prepare(client)
         for deployment in runner_deployments:
-            await _not_taken(client, deployment)
+            await _refuse_taken(client, deployment)
     for deployment in runner_deployments:
         await runner.aadd_deployment(deployment)
     running = asyncio.create_task(runner.start())
-    await asyncio.sleep(
-        0
-    )  # it takes SIGTERM for itself, and would leave the runs behind: ours comes after
-    stopped = asyncio.Event()
+    # The runner installs a handler of SIGTERM that would leave the runs behind: ours replaces it.
+    await asyncio.sleep(0)
+    signalled = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        asyncio.get_running_loop().add_signal_handler(number, signalled.set)
     ready()
-    told = asyncio.create_task(stopped.wait())
-    await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
+    stopping = asyncio.create_task(signalled.wait())
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     if runner.started:
         await runner.astop()
     await running
@@ -150,10 +152,8 @@ async def _prepare(client: PrefectClient) -> None:
     await end_silent_runs(client)
 
 
-async def _not_taken(client: PrefectClient, deployment: RunnerDeployment) -> None:
-    """Raise UsageError where others serve a deployment of that name: a second one would take the
-    runs of the first.
-    """
+async def _refuse_taken(client: PrefectClient, deployment: RunnerDeployment) -> None:
+    """Raise UsageError where others serve a deployment of that name: ours would take its runs."""
     try:
         other = await client.read_deployment_by_name(deployment.full_name)
     except ObjectNotFound:

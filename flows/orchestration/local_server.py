@@ -1,4 +1,4 @@
-"""The Prefect server: whether it answers, and one of our own for as long as it is needed."""
+"""Prefect's server: check the configured one, or run one of our own."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -21,8 +21,8 @@ from storage.errors import StorageError, UsageError
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4200
-HEARTBEAT = 30  # seconds between two signs of life of a run; the most often that Prefect takes
-START_WITHIN = 600.0  # seconds; the first start makes the database
+HEARTBEAT = 30  # seconds between two heartbeats of a run: the shortest that Prefect accepts
+START_WITHIN = 600.0  # seconds; the first start creates the database
 END_WITHIN = 10.0  # seconds
 ANSWERS_WITHIN = 5.0  # seconds; Prefect's own clients wait for minutes
 LOG = "trellis-server.log"
@@ -30,14 +30,14 @@ REMEDY = (
     "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and "
     "recorded runs then start their own."
 )
-# A busy SQLite gets time, its server writes in batches, and pages stay on this machine.
+# A busy SQLite gets time, the server writes in batches, and its pages call no other host.
 SETTINGS = {
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
-    # what `prefect deployment run --watch` prints
+    # What `prefect deployment run --watch` prints.
     "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",
     "PREFECT_SERVER_LOGS_STREAM_PUBLISHING_ENABLED": "true",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # those pages ask amplitude.com, analytics or not
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # it asks amplitude.com, analytics or not
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
@@ -50,7 +50,7 @@ SETTINGS = {
 async def check_server(address: str) -> None:
     """Raise StorageError where no server answers at the address of its API.
 
-    Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
+    Any answer below HTTP 500 will do: Prefect Cloud asks for a key first.
     """
     try:
         async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient() as client:
@@ -66,39 +66,54 @@ async def check_server(address: str) -> None:
 
 @contextmanager
 def prefect_server() -> Iterator[str]:
-    """A server for the runs of the block; gives the address of its API.
+    """Give the address of the configured API, or that of our own server on any free port.
 
-    It is the one that is configured, which must answer (else StorageError), or one of our own.
+    Raises StorageError where the configured server does not answer.
     """
-    settings = get_current_settings()
-    if settings.api.url:
-        waiting(check_server)(settings.api.url)
-        yield settings.api.url
-        return
-    with (
-        own_server(_port(0), settings.home) as address,
-        temporary_settings({PREFECT_API_URL: address}),
-    ):
+    if configured := get_current_settings().api.url:
+        waiting(check_server)(configured)
+    with server_in_use(None if configured else 0) as (address, _):
         yield address
 
 
 def keep_server() -> None:
     """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
     held = ExitStack()
-    atexit.register(
-        held.close
-    )  # before Prefect's workers are registered, hence after they have ended
+    # Registered before Prefect's workers are, so that the server ends after them.
+    atexit.register(held.close)
     held.enter_context(prefect_server())
 
 
 @contextmanager
-def own_server(port: int | None, home: Path) -> Iterator[str]:
-    """A server of our own; gives the address of its API and ends it with the block, or with this
-    process.
+def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
+    """Give the address of Prefect's API for the block, and whether its server is our own.
 
-    Without a port it is Prefect's usual one, or another where something else listens there. `home`
-    takes its log. What the environment sets already stays as it is. Raises UsageError where the
-    port cannot be had.
+    Raises UsageError for a port where PREFECT_API_URL names a server.
+    """
+    settings = get_current_settings()
+    if settings.api.url:
+        if port is not None:
+            raise UsageError(
+                f"--port {port} is for a server of our own, and PREFECT_API_URL names "
+                f"{settings.api.url}.",
+                "Leave --port out, or unset PREFECT_API_URL.",
+            )
+        yield settings.api.url, False
+        return
+    with (
+        own_server(port, settings.home) as address,
+        temporary_settings({PREFECT_API_URL: address}),
+    ):
+        yield address, True
+
+
+@contextmanager
+def own_server(port: int | None, home: Path) -> Iterator[str]:
+    """Start a server, give the address of its API, and end it with the block or this process.
+
+    Without a port it listens on Prefect's usual one, or another where that is taken. `home` takes
+    its log. Variables of the environment override our settings. Raises UsageError where the port
+    is not available.
     """
     chosen = _port(port)
     address = f"http://{HOST}:{chosen}/api"
@@ -126,47 +141,29 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
         _end(process)
 
 
-@contextmanager
-def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
-    """The address of Prefect's API while the block runs, and whether its server is our own.
-
-    Raises UsageError for a port where PREFECT_API_URL names a server.
-    """
-    settings = get_current_settings()
-    if settings.api.url:
-        if port is not None:
-            raise UsageError(
-                f"--port {port} is for a server of our own, and PREFECT_API_URL names "
-                f"{settings.api.url}.",
-                "Leave --port out, or unset PREFECT_API_URL.",
-            )
-        yield settings.api.url, False
-        return
-    with (
-        own_server(port, settings.home) as address,
-        temporary_settings({PREFECT_API_URL: address}),
-    ):
-        yield address, True
-
-
 def _port(wanted: int | None) -> int:
-    """Give a port to listen on, free a moment ago: the one wanted, Prefect's own, or another."""
+    """Return a port that is free now: the one wanted, else Prefect's own, else any."""
     port = DEFAULT_PORT if wanted is None else wanted
-    for number in (port, 0) if wanted is None else (port,):
-        try:
-            with socket.create_server((HOST, number)) as probe:
-                return int(probe.getsockname()[1])
-        except (OSError, OverflowError) as error:
-            problem = error
-            if _is_prefect(port):
-                raise UsageError(
-                    f"A Prefect server runs on port {port} already.",
-                    f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and "
-                    "a PREFECT_HOME of its own.",
-                ) from error
-    raise UsageError(
-        f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one."
-    )
+    try:
+        return _free_port(port)
+    except (OSError, OverflowError) as error:
+        if _is_prefect(port):
+            raise UsageError(
+                f"A Prefect server runs on port {port} already.",
+                f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and "
+                "a PREFECT_HOME of its own.",
+            ) from error
+        if wanted is None:
+            return _free_port(0)
+        raise UsageError(
+            f"Port {port} cannot be used ({error}).", "Give another --port, or none for a free one."
+        ) from error
+
+
+def _free_port(port: int) -> int:
+    """Return the port, or any free one for 0. Raises OSError, or OverflowError for no port."""
+    with socket.create_server((HOST, port)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _is_prefect(port: int) -> bool:
@@ -189,11 +186,9 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
                     f"the Prefect server ended at its start: {_last_words(log)}",
                     "See that file.",
                 )
-            try:
+            with suppress(httpx.HTTPError):
                 if client.get(f"{address}/health").status_code == 200:
                     return
-            except httpx.HTTPError:
-                pass  # not yet
             time.sleep(0.1)
     raise StorageError(
         log, f"the Prefect server is not ready after {START_WITHIN:.0f} s", "See that file."

@@ -1,5 +1,5 @@
-"""What the flows share: logs of all layers on a run's page, no key in them, progress, SIGTERM, an
-end in words.
+"""What all flows share: their logs on the run's page with keys masked, progress, a clean end on
+SIGTERM, and a final state in words.
 """
 
 import asyncio
@@ -32,10 +32,8 @@ RecordT = TypeVar("RecordT", bound=Record)
 FlowFunction = Callable[P, Coroutine[Any, Any, RecordT]]
 
 LAYERS = ("flows", "tasks", "prompts", "storage")
-# The loggers of Prefect that hold what a run says, and what it fails with.
+# Prefect's loggers for what a run logs, and for the error that it fails with.
 RUNS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
-
-logger = logging.getLogger(__name__)
 
 
 def index_run_name() -> str:
@@ -50,25 +48,22 @@ def index_run_name() -> str:
 
 @asynccontextmanager
 async def recorded(settings: Settings) -> AsyncIterator[Progress]:
-    """Around the work of a flow, as soon as it knows its settings: gives what its progress is told
-    to.
-    """
+    """Enclose the work of a flow, from the moment that its settings are known."""
     settings.keep_secrets()
-    show_logs()
+    _show_logs()
     if settings.workspace.is_dir():
         keep_parameters(settings.workspace)
-    async with ended_by_signals(), Progress() as progress:
+    async with _ended_by_signals(), Progress() as progress:
         yield progress
 
 
 def ends_in_words(
     in_words: Callable[[RecordT], str],
 ) -> Callable[[FlowFunction[P, RecordT]], FlowFunction[P, RecordT]]:
-    """Let a flow end with a message for people; whoever called it gets its result, or its error
-    raised.
+    """Give a flow's final state a message for people; callers still get its result or its error.
 
-    Prefect takes a state that a flow returns for how it ended, and would put a traceback before the
-    words of an error.
+    Prefect takes a state that a flow returns as its final one. Of a raised error it would show a
+    traceback first.
     """
 
     def decorate(function: FlowFunction[P, RecordT]) -> FlowFunction[P, RecordT]:
@@ -78,7 +73,7 @@ def ends_in_words(
             try:
                 result = await function(*args, **kwargs)
             except Exception as error:
-                mask_error(error)  # Prefect tells the server its words
+                mask_error(error)  # Prefect sends its text to the server
                 if not isinstance(error, TrellisError | EngineError):
                     raise
                 state = Failed(message=str(error), data=error)
@@ -93,7 +88,7 @@ def ends_in_words(
 
 @asynccontextmanager
 async def within(minutes: float | None) -> AsyncIterator[None]:
-    """Raise BudgetReached where the block takes longer; without a number it may take any time."""
+    """Raise BudgetReached where the block takes longer; None sets no limit."""
     try:
         async with asyncio.timeout(None if minutes is None else minutes * 60) as limit:
             yield
@@ -104,58 +99,52 @@ async def within(minutes: float | None) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def ended_by_signals() -> AsyncIterator[None]:
-    """Around the work of a flow: SIGTERM ends it wherever it comes.
+async def _ended_by_signals() -> AsyncIterator[None]:
+    """Cancel the block on SIGTERM, whatever the main thread is doing.
 
-    Prefect's handler raises in whatever the main thread is just doing. In a callback of the event
-    loop asyncio only logs that, and the run would go on. So the loop hears of the signal too, and
-    cancels the work; Prefect's handler stays in its place, where its runner looks for it.
+    Prefect's handler raises in whatever the main thread executes. Inside a callback of the event
+    loop asyncio only logs that, and the run would go on: so the loop cancels the work as well.
+    Prefect's handler stays installed, where its runner looks for it.
     """
     task = asyncio.current_task()
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, raising, heard, over = (
-        asyncio.get_running_loop(),
-        signal.getsignal(signal.SIGTERM),
-        False,
-        False,
-    )
+    loop, prefects_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
+    signalled = over = False
 
-    def hear() -> None:
-        nonlocal heard
-        heard = True
+    def cancel() -> None:
+        nonlocal signalled
+        signalled = True
         if not over and not task.cancelling():
             task.cancel()
 
-    loop.add_signal_handler(signal.SIGTERM, hear)
-    signal.signal(
-        signal.SIGTERM, raising
-    )  # the loop is told all the same: it listens at the wake-up descriptor
+    loop.add_signal_handler(signal.SIGTERM, cancel)
+    # This does not silence the loop, which listens at the wake-up descriptor.
+    signal.signal(signal.SIGTERM, prefects_handler)
     try:
         yield
     except asyncio.CancelledError:
-        if heard:
+        if signalled:
             task.uncancel()
             raise TerminationSignal(signal=signal.SIGTERM) from None
         raise
     finally:
         over = True
         loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, raising)
+        signal.signal(signal.SIGTERM, prefects_handler)
 
 
 class RunLog(APILogHandler):
-    """Sends what is logged inside of a run to its page; outside of one there is no page."""
+    """Send log records to the page of the current run; outside of a run there is none."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if FlowRunContext.get() is not None or TaskRunContext.get() is not None:
             super().emit(record)
 
 
-def show_logs() -> None:
-    """Let the loggers of our layers reach the page of a run, from the level on that Prefect's
-    setting names.
+def _show_logs() -> None:
+    """Send our loggers' records, from Prefect's log level on, to the page of a run.
 
     Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) is read when Prefect is imported,
     which a worker does long before it loads a flow.

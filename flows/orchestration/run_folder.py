@@ -1,13 +1,13 @@
 """What a recorded run leaves in its workspace: its parameters, its page and its result.
 
-Prefect keeps ids, sizes and states, and the parameters of a run. Texts of documents and answers are
-kept here alone, in `recorded/RUN/` of the workspace, where RUN is the id of Prefect's flow run.
+Prefect stores ids, sizes, states and the parameters of a run. Texts of documents and answers are
+kept only here, in `recorded/RUN/` of the workspace, where RUN is the id of Prefect's flow run.
 """
 
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,14 +31,14 @@ STARTED, PAGE, RESULT = "started.json", "page.md", "result.json"
 
 
 class StartedRun(Record):
-    """The address of the server that records a run, and the parameters that it began with."""
+    """The API address of the server that records a run, and the run's parameters."""
 
     server: str | None
     parameters: dict[str, Any]
 
 
 def keep_parameters(workspace: Path) -> Path | None:
-    """Keep the parameters of this flow run; gives its folder, None outside of a run."""
+    """Store the parameters of the current flow run; return its folder, None outside of a run."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return None
@@ -51,7 +51,7 @@ def keep_parameters(workspace: Path) -> Path | None:
 
 
 def keep(workspace: Path, name: str, text: str) -> Path | None:
-    """Keep a text of the flow run that goes on, with its parameters; None outside of a flow run."""
+    """Store a text of the current flow run; return its file, None outside of a flow run."""
     folder = keep_parameters(workspace)
     if folder is None:
         return None
@@ -60,11 +60,10 @@ def keep(workspace: Path, name: str, text: str) -> Path | None:
 
 
 def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:
-    """Delete the flow runs of a workspace that have left a text of which `holds` is true, with all
-    they have left.
+    """Delete the flow runs of which a stored text `holds` what is forgotten; return how many.
 
-    Their Prefect server deletes its records of them. Returns how many runs it were. Raises
-    StorageError where a server on another machine does not answer.
+    Their Prefect server deletes its records of them. Raises StorageError where a server on another
+    machine does not answer.
     """
     folders = [folder for folder in sorted((workspace / RECORDED).glob("*")) if _any(folder, holds)]
     by_server: dict[str | None, list[UUID]] = defaultdict(list)
@@ -83,13 +82,14 @@ def _any(folder: Path, holds: Callable[[str], bool]) -> bool:
 
 
 def _server_of(folder: Path) -> str | None:
-    """The server of a run; None where it was one of this machine that has ended: another one has
-    its records.
+    """Return the server of a run; None for one of this machine that has ended: its successor has
+    the records.
     """
     server = StartedRun.model_validate_json((folder / STARTED).read_text(encoding="utf-8")).server
+    if server is None:
+        return None
     try:
-        if server is not None:
-            waiting(check_server)(server)
+        waiting(check_server)(server)
     except StorageError:
         if urlsplit(server).hostname not in {HOST, "localhost"}:
             raise
@@ -101,7 +101,5 @@ def _server_of(folder: Path) -> str | None:
 async def _delete(flow_runs: Sequence[UUID], server: str) -> None:
     async with PrefectClient(server) as client:
         for flow_run in flow_runs:
-            try:
+            with suppress(ObjectNotFound):  # somebody else has deleted it
                 await client.delete_flow_run(flow_run)
-            except ObjectNotFound:
-                continue  # somebody has deleted it

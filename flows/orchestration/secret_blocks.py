@@ -1,4 +1,4 @@
-"""Keys of model servers in secret blocks of Prefect's server."""
+"""Read the keys of model servers from secret blocks of Prefect's server."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -13,8 +13,9 @@ from storage.errors import SettingsError, StorageError
 
 
 def secret_of(block: str, setting: str) -> str:
-    """The text in a secret block. Raises SettingsError where the server does not answer, has none
-    of that name, or holds no text in it.
+    """Return the text of a secret block.
+
+    Raises SettingsError where the server does not answer, has no such block, or it holds no text.
     """
     try:
         value = _read(block)

@@ -1,7 +1,6 @@
-"""The process of a Prefect server: the command `prefect`, which also ends when its standard input
-is closed.
+"""The process of a Prefect server: `prefect`, ended also when its standard input closes.
 
-The system closes it whatever the owner dies of, so that no killed command leaves a server behind.
+The system closes the input however the owner dies, so that no killed command leaves a server.
 """
 
 import os

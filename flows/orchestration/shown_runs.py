@@ -1,6 +1,4 @@
-"""What a run shows: its page and result in the workspace; on Prefect's page figures and ids, and no
-texts.
-"""
+"""Show a run: its page and result in the workspace; on Prefect's page figures and ids, no texts."""
 
 import asyncio
 import logging
@@ -22,9 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 async def show_index_run(report: IndexReport, sources: Sequence[str], runtime: Runtime) -> None:
-    """Keep the report and its page in the workspace, show its figures, and announce what was
-    published.
-    """
+    """Store the report and its page, show its figures, and announce what was published."""
     workspace, used = runtime.settings.workspace, usage_rows(runtime.models.meter)
     failed, largest = await asyncio.to_thread(read_run, report, runtime)
     keep(workspace, RESULT, report.model_dump_json())
@@ -35,13 +31,13 @@ async def show_index_run(report: IndexReport, sources: Sequence[str], runtime: R
     logger.info(index_in_words(report))
     if report.kept_prompts:
         logger.warning(kept_in_words(report.kept_prompts))
-    await put("index-figures", figures(report), "What the run found and made")
+    await put("index-figures", _figures(report), "What the run found and made")
     page = index_page(report, sources, failed, largest, used)
     await put_page("index-summary", page, [index_in_words(report), ledger(used)], workspace)
 
 
-def figures(report: IndexReport) -> list[dict[str, str | int | float]]:
-    """Make a table of all that a run has counted."""
+def _figures(report: IndexReport) -> list[dict[str, str | int | float]]:
+    """Return all counts of a run as rows of a table."""
     counted = {
         f"documents {name}": number for name, number in report.documents.model_dump().items()
     }
@@ -54,16 +50,13 @@ def figures(report: IndexReport) -> list[dict[str, str | int | float]]:
 
 
 async def show_answer(answer: Answer, session: Session) -> None:
-    """Keep the answer and its page in the workspace, and show how it was found."""
+    """Store the answer and its page, and show how it was found."""
     settings = session.runtime.settings
     keep(settings.workspace, RESULT, answer.model_dump_json())
-    models = {role: choice.name for role, choice in settings.model_choices().items() if choice}
+    choices = settings.model_choices()
+    models: dict[str, str] = {role: choice.name for role, choice in choices.items() if choice}
     used = [
-        UsageRow(
-            step=step,
-            model=next((m for role, m in models.items() if role == step), ""),
-            **dict(row),
-        )
+        UsageRow(step=step, model=models.get(step, ""), **dict(row))
         for step, row in sorted(answer.usage.by_step.items())
     ]
     documents = sorted({citation.document for citation in answer.citations})

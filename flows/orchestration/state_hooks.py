@@ -1,5 +1,5 @@
-"""Events and state hooks: a published generation is announced; a run that fails, crashes or is
-cancelled says so in words and leaves the workspace clean.
+"""Events and state hooks: announce what was published, and clean up after runs that fail, crash or
+are cancelled.
 """
 
 import re
@@ -23,8 +23,9 @@ GOES_ON = "the next run goes on from what models have answered."
 
 
 def resource_of(workspace: Path) -> dict[str, str]:
-    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z,
-    0-9 and dashes.
+    """Return a workspace as the resource of an event.
+
+    Its id is `trellis.workspace.` and the path, in a-z, 0-9 and dashes.
     """
     path = str(workspace.absolute())
     slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
@@ -32,9 +33,7 @@ def resource_of(workspace: Path) -> dict[str, str]:
 
 
 def announce(report: IndexReport, workspace: Path) -> None:
-    """Say that the generation of a run was published, with its counts. Not for runs that found
-    nothing to do.
-    """
+    """Emit the event of a published generation, with its counts."""
     named = {
         "generation",
         "documents",
@@ -51,27 +50,25 @@ def announce(report: IndexReport, workspace: Path) -> None:
 
 
 def announce_change(change: AnswerChange, workspace: Path) -> None:
-    """Say that a watched question is answered otherwise since a publication, or fails: ids, and no
-    texts.
-    """
+    """Emit the event of a watched question whose answer changed or failed: ids, and no texts."""
     named = {"id", "generation", "before", "cited", "no_longer_cited"}
     payload = change.model_dump(mode="json", include=named) | {"failed": bool(change.error)}
     emit_event(event=CHANGE_EVENT, resource=resource_of(workspace), payload=payload)
 
 
 def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """The state hook of a run that failed, crashed or was cancelled: say how it ended, emit
-    `trellis.FLOW.failed`, `.crashed` or `.cancelled`, and discard what it was building; the
-    current generation is as it was.
+    """Discard what a failed, crashed or cancelled run was building, log how it ended, and emit
+    `trellis.FLOW.failed`, `.crashed` or `.cancelled`. The current generation is untouched.
     """
     end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
     logger = flow_run_logger(flow_run, flow)
     try:
         settings = load_settings({"workspace": flow_run.parameters.get("workspace")})
     except TrellisError as error:
-        logger.warning("Nothing was looked after: %s", error)
+        logger.warning("Nothing was cleaned up: %s", error)
         return
-    left, generation = _left(Workspace(settings.workspace, settings.keep_generations))
+    workspace = Workspace(settings.workspace, settings.keep_generations)
+    left, generation = _clean(workspace)
     logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
     emit_event(
         event=f"trellis.{flow.name}.{end}",
@@ -86,22 +83,16 @@ def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     )
 
 
-def _left(workspace: Workspace) -> tuple[str, int | None]:
-    """What the workspace is like now, after what nobody needs was discarded; its current
-    generation.
-    """
+def _clean(workspace: Workspace) -> tuple[str, int | None]:
+    """Clean the workspace; return its state as a sentence, and its current generation."""
     try:
         workspace.clean()
+        number = workspace.current()
     except NoGeneration:
         return f"Nothing is published in {workspace.root} yet; {GOES_ON}", None
     except WorkspaceLocked:
-        return (
-            f"Another run writes {workspace.root}: nothing of it was touched.",
-            workspace.current(),
-        )
+        words = f"Another run writes {workspace.root}: nothing of it was touched."
+        return words, workspace.current()
     except StorageError as error:
         return str(error), None
-    return (
-        f"Generation {workspace.current()} of {workspace.root} stays as it was; {GOES_ON}",
-        workspace.current(),
-    )
+    return f"Generation {number} of {workspace.root} stays as it was; {GOES_ON}", number

@@ -1,7 +1,7 @@
-"""Zombie runs, whose process was killed: a Prefect automation ends them.
+"""A Prefect automation that ends zombie runs, whose process was killed.
 
-Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more,
-and Prefect would show its run as running for ever.
+A run sends a heartbeat every HEARTBEAT seconds. A killed process sends none, and Prefect would show
+its run as running for ever.
 """
 
 from datetime import timedelta
@@ -17,13 +17,12 @@ from prefect.events import (
 )
 
 SILENT_AFTER = 75  # seconds: two heartbeats are missing
-# of our deployments' runs: other runs of a server may say less often that they are alive
-TAG = "trellis"
+TAG = "trellis"  # only on runs of our deployments: others may send heartbeats less often
 NAME = "Trellis: end runs that fell silent"
 
 
 def automation() -> AutomationCore:
-    """The automation as it must be."""
+    """Return the automation as it should be."""
     return AutomationCore(
         name=NAME,
         description=(
@@ -58,7 +57,7 @@ def automation() -> AutomationCore:
 
 
 async def end_silent_runs(client: PrefectClient) -> None:
-    """Make the automation on a server, or bring it up to date; as often as one likes."""
+    """Create the automation on a server, or update it there."""
     known = await client.read_automations_by_name(NAME)
     for existing in known:
         # What a person has switched off stays off.

@@ -1,10 +1,9 @@
-"""Who may use the service, how much and how often; and the one form of its errors:
-{type, message, remedy}.
-"""
+"""Who may use the service and how much; and the one form of its errors: {type, message, remedy}."""
 
 import asyncio
 import hashlib
 import logging
+import re
 import secrets
 import time
 import uuid
@@ -14,7 +13,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse
@@ -39,15 +38,14 @@ from storage.errors import (
     WorkspaceLocked,
 )
 
-Role = Literal["ask", "edit", "admin"]
-ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those before it may
-# A client may call its method anything; a metric for each name would be kept for good.
+Role = Literal["ask", "edit", "admin"]  # Each may do what those before it may.
+ROLES: tuple[Role, ...] = get_args(Role)
+# A client may invent methods, and each method name in a metric is kept forever.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 LONGEST_LOGGED = 200  # characters
-# How long, and how many bytes, a refused body is still read.
-LINGER, LINGER_BYTES = 2.0, 32_000_000
+DRAIN_SECONDS, DRAIN_BYTES = 2.0, 32_000_000  # how much of a refused body is still read
 MINUTE = 60.0  # seconds
-CLIENT_LEFT = 499  # in the log and the metrics, as proxies write it
+CLIENT_LEFT = 499  # the status of nginx for a closed connection; in the log and the metrics only
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 logger = logging.getLogger("trellis.service")
@@ -57,60 +55,60 @@ logger = logging.getLogger("trellis.service")
 
 
 class ServiceError(TrellisError):
-    """A request that the service refuses; `status` is HTTP's."""
+    """A refused request; `status` is the HTTP status."""
 
     status = 400
 
 
 class KeyMissing(ServiceError):
-    """The request bears no key of this service."""
+    """The request has no valid key."""
 
     status = 401
 
 
 class NotAllowed(ServiceError):
-    """The key's role may not do that, or the page that calls may not call."""
+    """The role of the key, or the origin of the calling page, does not allow the request."""
 
     status = 403
 
 
 class TooSlow(ServiceError):
-    """The body stopped coming."""
+    """The body stopped arriving."""
 
     status = 408
 
 
 class Taken(ServiceError):
-    """An upload has the name of a document that comes from elsewhere."""
+    """A document from another source has the name of the upload."""
 
     status = 409
 
 
 class TooLarge(ServiceError):
-    """The body is larger than it may be."""
+    """The body exceeds its size limit."""
 
     status = 413
 
 
 class NotAFile(ServiceError):
-    """A form came where the file itself is to be sent."""
+    """The body is a form instead of a file."""
 
     status = 415
 
 
 class TooOften(ServiceError):
-    """A key has used up its requests of the minute, or its tokens or money of the day."""
+    """A key has reached its limit of requests, tokens or money."""
 
     status = 429
 
 
 class NotReady(ServiceError):
-    """The service has begun, and cannot answer questions yet."""
+    """The service is still opening its workspaces."""
 
     status = 503
 
 
-# The first kind that fits decides.
+# The first class that matches decides.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotFound, 404),
     (WorkspaceLocked, 409),
@@ -123,15 +121,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def status_of(error: Exception) -> int:
-    """Give the HTTP status of an error; 500 for a fault of the program."""
-    if isinstance(error, ServiceError):
-        return error.status
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-
-
 def shown_error(error: Exception) -> dict[str, str]:
-    """Word an error for clients, keys masked; of a fault of the program say only that it is one."""
+    """Describe an error to clients with masked keys; hide the details of a program fault."""
     if isinstance(error, TrellisError | EngineError):
         return error_of(error)
     message = "The service failed at this."
@@ -139,8 +130,11 @@ def shown_error(error: Exception) -> dict[str, str]:
 
 
 def error_answer(error: Exception) -> JSONResponse:
-    """Answer with an error in the form of all errors."""
-    status = status_of(error)
+    """Build the HTTP response for an error; the status is 500 for a program fault."""
+    if isinstance(error, ServiceError):
+        status = error.status
+    else:
+        status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse({"error": shown_error(error)}, status, headers)
 
@@ -150,35 +144,35 @@ def error_answer(error: Exception) -> JSONResponse:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, by the name of the key."""
+    """The sender of a request: the name and the role of the key."""
 
     name: str
     role: Role
 
     def may(self, role: Role) -> bool:
-        """Whether the caller's role includes another."""
+        """Whether the caller's role includes another role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-NOBODY = Caller("nobody", "admin")  # where no key is set, who reaches this machine may do all
-CALLER = ContextVar[Caller]("caller", default=NOBODY)  # of the request that is answered
+NOBODY = Caller("nobody", "admin")  # A service without keys allows everything.
+CALLER = ContextVar[Caller]("caller", default=NOBODY)  # the sender of the current request
 
 
 def new_key(name: str, role: Role) -> tuple[str, str]:
-    """Make a key, and its row for the setting `service.keys`, which does not give the key away."""
+    """Make a key and its row for the setting `service.keys`, which holds only a hash of the key."""
     key = f"trl-{secrets.token_urlsafe(32)}"
     return key, f"{name}:{role}:{_hashed(key)}"
 
 
 def _hashed(key: str) -> str:
-    # Of 256 random bits a plain hash tells nothing; salt protects words that people choose.
+    # A key has 256 random bits, so it needs no salt: salt protects passwords, which can be guessed.
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class KeyList:
-    """The callers by the hash of their key, and the requests that each made in the last minute.
+    """The callers by the hash of their key, with the times of their requests in the last minute.
 
-    The keys are read anew as soon as the file of settings has changed.
+    The keys are read again whenever the settings file changes.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -188,9 +182,9 @@ class KeyList:
         self._rpm = settings.service.rpm
         self._recent: dict[str, deque[float]] = defaultdict(deque)
 
-    def _callers_now(self) -> Mapping[str, Caller]:
-        """Give the callers that are let in now: those before where no keys can be read, because a
-        mistake in the file must not open the service to everybody.
+    def _current_callers(self) -> Mapping[str, Caller]:
+        """Return the callers; if no keys can be read, the earlier ones, so that a mistake in the
+        file does not open the service to everybody.
         """
         if self._callers and (changed := _last_change()) != self._changed:
             self._changed = changed
@@ -202,8 +196,8 @@ class KeyList:
         return self._callers
 
     def caller(self, key: str | None) -> Caller:
-        """Find who has the key, and count the request. Raises KeyMissing, TooOften."""
-        callers = self._callers_now()
+        """Return the owner of the key and count the request. Raises KeyMissing, TooOften."""
+        callers = self._current_callers()
         caller = callers.get(_hashed(key)) if key else None
         if callers and caller is None:
             what = "This key is not known." if key else "The request bears no key."
@@ -226,7 +220,7 @@ class KeyList:
 
 
 def _last_change() -> int:
-    """Give the time in ns at which the file of settings was written; 0 without a file."""
+    """The modification time of the settings file in nanoseconds; 0 without a file."""
     try:
         return settings_file().stat().st_mtime_ns
     except OSError:
@@ -234,10 +228,9 @@ def _last_change() -> int:
 
 
 def _callers_of(rows: Sequence[str]) -> dict[str, Caller]:
+    # The settings accept only rows with a known role.
     parts = [row.rsplit(":", 2) for row in rows]
-    return {
-        digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in parts
-    }
+    return {digest: Caller(name, cast("Role", role)) for name, role, digest in parts}
 
 
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
@@ -245,7 +238,7 @@ Header = Annotated[str | None, Depends(APIKeyHeader(name="x-api-key", auto_error
 
 
 async def admitted(request: Request, bearer: Bearer, header: Header) -> Caller:
-    """Give the caller that a request's key names, for this request and its log."""
+    """Return the caller of a request and note it for the limits of a day and for the log."""
     keys: KeyList = request.app.state.keys
     caller = keys.caller(bearer.credentials.strip() if bearer else header)
     CALLER.set(caller)
@@ -254,7 +247,7 @@ async def admitted(request: Request, bearer: Bearer, header: Header) -> Caller:
 
 
 def needs(role: Role) -> Callable[[Caller], Caller]:
-    """Make the dependency of a route whose callers have at least this role. NotAllowed."""
+    """Make a route dependency that raises NotAllowed if the caller's role does not include this."""
 
     def check(caller: Annotated[Caller, Depends(admitted)]) -> Caller:
         if not caller.may(role):
@@ -268,36 +261,36 @@ def needs(role: Role) -> Callable[[Caller], Caller]:
 
 
 class DayLimits:
-    """What each key's questions have taken of models since midnight UTC.
+    """The tokens and the money that each key has spent since midnight UTC.
 
-    A service that starts again counts anew.
+    A restart of the service sets them to zero.
     """
 
     def __init__(self, tokens: int | None, usd: float | None) -> None:
         self._tokens = tokens
         self._usd = usd
         self._day = date.min
-        self._taken: dict[str, Spent] = defaultdict(Spent)
+        self._spent: dict[str, Spent] = defaultdict(Spent)
 
     def check(self) -> None:
-        """Raise TooOften where the caller has used up what a day has."""
+        """Raise TooOften if the caller has reached a limit."""
         today = datetime.now(UTC).date()
         if today != self._day:
             self._day = today
-            self._taken.clear()
+            self._spent.clear()
         name = CALLER.get().name
-        used, most = self._taken[name], ""
-        if self._tokens is not None and used.input_tokens + used.output_tokens >= self._tokens:
-            most = f"take {self._tokens:,} tokens of models"
-        elif self._usd is not None and (used.cost_usd is None or used.cost_usd >= self._usd):
-            most = f"spend ${self._usd:g} on models"
-        if most:
-            raise TooOften(f"The key {name!r} may {most} a day.", "Ask again after midnight UTC.")
+        spent, limit = self._spent[name], ""
+        if self._tokens is not None and spent.input_tokens + spent.output_tokens >= self._tokens:
+            limit = f"take {self._tokens:,} tokens of models"
+        elif self._usd is not None and (spent.cost_usd is None or spent.cost_usd >= self._usd):
+            limit = f"spend ${self._usd:g} on models"
+        if limit:
+            raise TooOften(f"The key {name!r} may {limit} a day.", "Ask again after midnight UTC.")
 
     def add(self, meter: Meter) -> None:
-        """Count what a question of the caller took."""
+        """Add the cost of a question to the caller's total."""
         for _, _, spent in meter.rows():
-            self._taken[CALLER.get().name].add(spent)
+            self._spent[CALLER.get().name].add(spent)
 
 
 # --- the guard ---
@@ -305,10 +298,10 @@ class DayLimits:
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """What a body may be: its bytes, and how slowly it may come.
+    """The largest size and the slowest speed of a request body.
 
-    A piece must come within `piece_seconds`; the whole may fall short of `bytes_a_second` for as
-    long.
+    Each piece must arrive within `piece_seconds`, and the whole body at `bytes_a_second`, with a
+    grace of `piece_seconds`.
     """
 
     upload_bytes: int
@@ -318,16 +311,12 @@ class RequestLimits:
 
 
 class Guard:
-    """Stands before all routes: refuses pages of other places and bodies that are too large or too
-    slow, and enters every request in the log and the metrics.
+    """Middleware around all routes that refuses calls from foreign pages and bodies that are too
+    large or too slow, and records every request in the log and the metrics.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        settings: ServiceSettings,
-        limits: RequestLimits,
-        metrics: Metrics,
+        self, app: ASGIApp, settings: ServiceSettings, limits: RequestLimits, metrics: Metrics
     ) -> None:
         self._app = app
         self._settings = settings
@@ -362,14 +351,14 @@ class Guard:
             if not isinstance(error, ServiceError):
                 logger.exception("request failed", extra={"fields": {"request": request}})
             if isinstance(error, TooLarge) and "expect" not in Headers(scope=scope):
-                await read_on(receive)
+                await drain(receive)
             if not status:
                 await error_answer(error)(scope, receive, answer)
         finally:
-            self._enter(scope, request, status, time.monotonic() - started)
+            self._record(scope, request, status, time.monotonic() - started)
 
-    def _enter(self, scope: Scope, request: str, status: int, seconds: float) -> None:
-        # The route and not the path, which may hold names of documents and people.
+    def _record(self, scope: Scope, request: str, status: int, seconds: float) -> None:
+        # The pattern of the route, not the path, which may contain names of documents and people.
         route = getattr(scope.get("route"), "path", None) or "other"
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.request(method, route, status, seconds)
@@ -379,10 +368,10 @@ class Guard:
 
 
 def refuse_foreign_pages(headers: Headers, path: str, settings: ServiceSettings) -> None:
-    """Raise NotAllowed for a request that a page of another place makes in somebody's browser."""
-    host, name = headers.get("host", ""), headers.get("host", "").rsplit(":", 1)[0]
-    if not settings.keys and name not in LOOPBACK and host != "[::1]":
-        # A page elsewhere whose name leads to this machine must not read what is here.
+    """Raise NotAllowed for a request that a page of another site makes in a user's browser."""
+    host = headers.get("host", "")
+    if not settings.keys and re.sub(r":\d*$", "", host) not in LOOPBACK:
+        # A foreign page whose name resolves to this machine (DNS rebinding) must read nothing.
         message = f"This service has no keys and is not called {host[:200]!r}."
         raise NotAllowed(message, "Use http://127.0.0.1, or set keys.")
     origin = headers.get("origin")
@@ -393,26 +382,25 @@ def refuse_foreign_pages(headers: Headers, path: str, settings: ServiceSettings)
     opens_page = headers.get("sec-fetch-mode") == "navigate" and path in PATHS | {"/docs"}
     foreign = headers.get("sec-fetch-site") in {"cross-site", "same-site"}
     if origin is None and foreign and not opens_page:
-        # A picture or a script of a page elsewhere: its browser tells no origin.
+        # For a picture or a script of a foreign page the browser sends no origin.
         message = "Pages of other places may not call this service."
         raise NotAllowed(message, "Name them in service.origins.")
 
 
-async def read_on(receive: Receive) -> None:
-    """Throw away what a client still sends, for a while: else it may never read why it is refused.
-
-    Who asks by `Expect: 100-continue` has sent nothing yet.
+async def drain(receive: Receive) -> None:
+    """Discard the rest of a refused body for a while: many clients read no answer before they have
+    sent everything. A client that sent `Expect: 100-continue` has not begun to send.
     """
     with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER):
+        async with asyncio.timeout(DRAIN_SECONDS):
             more, size = True, 0
-            while more and size < LINGER_BYTES:
+            while more and size < DRAIN_BYTES:
                 message = await receive()
                 more, size = message.get("more_body", False), size + len(message.get("body", b""))
 
 
 class Body:
-    """The body of a request, within its limits. Raises TooLarge and TooSlow."""
+    """The body of a request within its limits. Raises TooLarge and TooSlow."""
 
     def __init__(self, receive: Receive, limits: RequestLimits, scope: Scope) -> None:
         self._receive = receive
@@ -427,17 +415,17 @@ class Body:
             raise self._too_large()
 
     async def read_whole(self) -> None:
-        """Keep the body for who asks for it."""
+        """Read the body and keep it for `receive`."""
         while not self._ended:
             self._whole.append(await self._next())
 
     async def receive(self) -> Message:
-        """Give the next message."""
+        """Return the next message."""
         return self._whole.pop(0) if self._whole else await self._next()
 
     async def _next(self) -> Message:
         if self._ended:
-            return await self._receive()  # who waits here learns that the client has gone
+            return await self._receive()  # The next message says that the client has left.
         limits, began = self._limits, time.monotonic()
         left = limits.piece_seconds + self._size / limits.bytes_a_second - self._waited
         try:

@@ -1,4 +1,4 @@
-"""The service as one FastAPI application: its interfaces, health, metrics, opening and closing."""
+"""The service as one FastAPI application: its routes, health, metrics, start and end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -36,7 +36,7 @@ from storage.records import Record
 
 
 class ErrorDetails(Record):
-    """What happened, and what to do."""
+    """What happened and what to do."""
 
     type: str
     message: str
@@ -44,7 +44,7 @@ class ErrorDetails(Record):
 
 
 class ErrorBody(Record):
-    """The one form of errors."""
+    """The form of all errors."""
 
     error: ErrorDetails
 
@@ -59,11 +59,10 @@ def create_app(
     sources: Sequence[str] = (),
     limits: RequestLimits | None = None,
 ) -> FastAPI:
-    """Make the application of a service under these settings; nothing is opened before it starts.
+    """Build the application; its workspaces are opened only when it starts.
 
-    `prefect` is the address of Prefect's API, whose pages are linked; `sources` is what index runs
-    of the default workspace read beside its uploads. Raises UsageError for money limited where a
-    price is unknown.
+    `prefect` is the address of Prefect's API, `sources` are the sources of the default workspace
+    besides its uploads. Raises UsageError if money is limited and a model's price is unknown.
     """
     workspaces, metrics = Workspaces(settings), Metrics()
     if settings.service.usd_a_day is not None:
@@ -78,14 +77,13 @@ def create_app(
         runs=IndexRuns(workspaces.follow),
         prefect=prefect.removesuffix("/api") if prefect else None,
     )
-    mcp = mcp_server.McpEndpoint(workspaces, service.questions)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.opening = asyncio.create_task(workspaces.open_all())
         app.state.begun()
         try:
-            async with mcp.running():
+            async with mcp_server.http_servers(workspaces, service.questions) as app.state.mcp:
                 yield
         finally:
             app.state.opening.cancel()
@@ -102,8 +100,8 @@ def create_app(
             for status in REFUSALS
         },
     )
-    app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings), mcp
-    app.state.begun = lambda: None  # whoever serves it wants to be told
+    app.state.service, app.state.keys = service, KeyList(settings)
+    app.state.begun = lambda: None  # The server replaces it to learn that the app has started.
     for router in (
         rest.router,
         openai_api.router,
@@ -130,12 +128,12 @@ def create_app(
 def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["service"])
     async def health() -> dict[str, str]:
-        """The service runs."""
+        """Report that the service runs."""
         return {"status": "ok"}
 
     @app.get("/ready", tags=["service"])
     async def ready() -> dict[str, object]:
-        """What is published is open; `empty` are workspaces without anything. 503 until then."""
+        """Report that all workspaces are open; `empty` names those without an index. 503 before."""
         opening: asyncio.Task[list[str]] = app.state.opening
         if not opening.done():
             raise NotReady("The workspaces are being opened.", "Ask again in a moment.")
@@ -143,12 +141,12 @@ def _add_health(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["service"], dependencies=[Depends(needs("ask"))])
     def metrics() -> Response:
-        """The counters for Prometheus."""
+        """Return the metrics for Prometheus."""
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_errors(app: FastAPI) -> None:
-    def told(kind: str, message: str, remedy: str, status: int) -> JSONResponse:
+    def answer(kind: str, message: str, remedy: str, status: int) -> JSONResponse:
         return JSONResponse({"error": {"type": kind, "message": message, "remedy": remedy}}, status)
 
     @app.exception_handler(TrellisError)
@@ -164,7 +162,7 @@ def _add_errors(app: FastAPI) -> None:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         remedy = "GET /docs shows what a request may hold."
-        return told("InvalidRequest", f"{place}: {first['msg']}.", remedy, 422)
+        return answer("InvalidRequest", f"{place}: {first['msg']}.", remedy, 422)
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> JSONResponse:
@@ -173,4 +171,4 @@ def _add_errors(app: FastAPI) -> None:
             405: "This address does not take that method.",
         }
         message = words.get(error.status_code, error.detail)
-        return told("HttpError", message, "GET /docs lists what there is.", error.status_code)
+        return answer("HttpError", message, "GET /docs lists what there is.", error.status_code)

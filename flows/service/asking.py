@@ -1,5 +1,5 @@
-"""Questions to the service: what may be asked, the answer, the answer as events while it comes
-about; and the service itself, as its routes work with it.
+"""Questions to the service, their answers as records and as events; and the service as its routes
+see it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.query import answer_question, retrieve_passages
 from flows.question import AUTO, AskOptions
 from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
 from flows.service.metrics import Metrics
@@ -28,7 +29,7 @@ from tasks.watching import watched
 
 
 class RetrieveRequest(BaseModel):
-    """A question, and where its answer is looked for."""
+    """A question with the options of its search."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -37,22 +38,22 @@ class RetrieveRequest(BaseModel):
     mode: Mode = AUTO
     """`auto` chooses by the question."""
     k: int | None = Field(default=None, ge=1, le=100)
-    """How many passages are listed (without it eight), and the most that an answer is written from
-    (without it as many as fit)."""
+    """How many passages are listed (default 8), and how many an answer may use (default: as many as
+    fit)."""
     documents: tuple[str, ...] | None = None
-    """Look only into these, by id."""
+    """Search only these documents, by id."""
     where: str | None = None
-    """Only documents with, for example, `year >= 2020`."""
+    """Search only documents that meet a filter, for example `year >= 2020`."""
     history: tuple[str | dict[str, object], ...] = ()
     """Earlier turns, oldest first: texts, or `{role, content}`."""
     as_of: int | None = Field(default=None, ge=1)
-    """An older generation."""
+    """Search an older generation."""
     effort: Effort | None = None
     level: int | None = Field(default=None, ge=0)
-    """Of the reports that mode `global` reads; 0: broadest."""
+    """The level of the reports that mode `global` reads; 0 is the broadest."""
 
     def options(self) -> AskOptions:
-        """What the pipeline is asked with. Raises FilterError."""
+        """Convert the request to the options of the pipeline. Raises FilterError."""
         if self.where is not None:
             check_filter(self.where)
         return AskOptions(
@@ -68,19 +69,20 @@ class RetrieveRequest(BaseModel):
 
 
 class AskRequest(RetrieveRequest):
-    """A question, and how it is to be answered."""
+    """A question with the options of its answer."""
 
     structure: StructureType | None = None
     response: str = Field(default="", max_length=1000)
-    """The form of the answer in words: a list, in German."""
+    """The form of the answer in words: "a list", "in German"."""
 
 
 class Event(Record):
-    """Something that happens while a question is answered.
+    """An event while a question is answered.
 
-    step: `{step, state}`, which begins or ends. text: `{text}`, a further piece of the draft, whose
-    markers are not yet those of the answer. withdrawn: the draft so far does not hold. answer: the
-    whole `Answer`, the last event. error: `{type, message, remedy}`, also the last.
+    step: `{step, state}`; the state is "begins" or "ends". text: `{text}`, the next piece of the
+    draft, whose markers may differ from those of the answer. withdrawn: the draft so far is
+    invalid. The last event is either answer, the whole `Answer`, or error, `{type, message,
+    remedy}`.
     """
 
     event: Literal["step", "text", "withdrawn", "answer", "error"]
@@ -88,9 +90,7 @@ class Event(Record):
 
 
 class Questions:
-    """Answers questions, at most so many at once: others wait for their turn. What a key may take
-    in a day is held.
-    """
+    """Answers questions, a limited number at a time, within the daily limits of each key."""
 
     def __init__(self, workspaces: Workspaces, metrics: Metrics, settings: ServiceSettings) -> None:
         self._workspaces = workspaces
@@ -101,26 +101,32 @@ class Questions:
     async def ask(
         self, name: str, question: str, options: AskOptions, as_of: int | None = None
     ) -> Answer:
-        """Answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
+        """Answer from a workspace. Raises like `flows.query.aask`, UnknownWorkspace, TooOften.
+
+        `options.on_text` is called in another thread.
+        """
         async with self.turn(name) as meter:
-            options = replace(options, meter=meter)
-            answer = await self._workspaces.ask(name, question, options, as_of)
+            metered = replace(options, meter=meter)
+            answer = await self._workspaces.ask(
+                name, lambda session: answer_question(question, metered, session), as_of
+            )
         self._metrics.answer(name, answer)
         return answer
 
     async def retrieve(
         self, name: str, question: str, options: AskOptions, as_of: int | None = None
     ) -> Retrieval:
-        """Find the best passages of a workspace, without an answer."""
+        """Find the best passages of a workspace. Raises the same errors as `ask`."""
         async with self.turn(name) as meter:
-            options = replace(options, meter=meter)
-            return await self._workspaces.retrieve(name, question, options, as_of)
+            metered = replace(options, meter=meter)
+            return await self._workspaces.ask(
+                name, lambda session: retrieve_passages(question, metered, session), as_of
+            )
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[Meter]:
-        """Give the ledger of what the caller asks; it counts however the block ends.
-
-        Raises TooOften where the caller has used up what a day has.
+        """Wait for a free place and yield the meter of one question, which counts even if the
+        question fails. Raises TooOften if the caller has reached a limit of the day.
         """
         async with self._places:
             self._limits.check()
@@ -132,19 +138,19 @@ class Questions:
                 self._metrics.spent(name, meter)
 
     async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
-        """Answer a request."""
+        """Answer a request. Raises the same errors as `ask`."""
         options = replace(asked.options(), on_text=on_text)
         return await self.ask(asked.workspace, asked.question, options, asked.as_of)
 
     async def events(self, asked: AskRequest) -> AsyncIterator[Event]:
-        """Tell what happens, as it happens; closing this ends the work.
+        """Answer a request and yield events meanwhile; closing the iterator cancels the answer.
 
         An error is the last event and is not raised.
         """
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
 
-        def put(event: Event | None) -> None:  # from the thread that answers
-            with suppress(RuntimeError):  # our loop has ended
+        def put(event: Event | None) -> None:  # called in the thread that answers
+            with suppress(RuntimeError):  # the loop has closed
                 loop.call_soon_threadsafe(queue.put_nowait, event)
 
         def show(piece: str | Withdrawn) -> None:
@@ -175,7 +181,7 @@ class Questions:
 
 
 def note_question(request: Request, settings: Settings, asked: RetrieveRequest) -> None:
-    """Put into the log what is asked where; the words only where the settings say so."""
+    """Add workspace and mode to the log line of a request, and the question if settings allow."""
     words = {"question": asked.question} if settings.service.log_texts else {}
     place = {"workspace": asked.workspace[:LONGEST_LOGGED], "mode": asked.mode[:LONGEST_LOGGED]}
     request.scope["log"] = {**place, **words}
@@ -183,10 +189,7 @@ def note_question(request: Request, settings: Settings, asked: RetrieveRequest) 
 
 @dataclass(frozen=True)
 class Service:
-    """One service, made once by `create_app`.
-
-    `prefect` is the address of Prefect's pages, None without Prefect.
-    """
+    """The state of one service; `prefect` is the address of Prefect's pages, if it runs."""
 
     settings: Settings
     workspaces: Workspaces
@@ -198,6 +201,6 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
-    """Give the service that a request came to: a dependency of routes."""
+    """Return the service of a request; a dependency of routes."""
     service: Service = request.app.state.service
     return service

@@ -1,5 +1,5 @@
-"""The process of one index run: its order is a line of JSON on standard input; what it does and how
-it ends are lines on standard output.
+"""The process of one index run. It reads its order as a line of JSON from standard input and writes
+its progress and its result as lines of JSON to standard output.
 """
 
 import asyncio
@@ -27,41 +27,41 @@ from storage.errors import TrellisError
 from storage.faults import DATABASE_ERRORS, fault_of
 from storage.run_records import StepUsage
 
-EVERY = 0.2  # seconds between two lines on one step
+EVERY = 0.2  # seconds between two messages about one step
 
 logger = logging.getLogger("trellis.service")
 
 
 def main() -> None:
-    """Do the run. Where who ordered it closes standard input, or dies, the run ends without a
-    trace.
-    """
+    """Do the run. If the service closes standard input, or dies, the run ends without a trace."""
     mask_logs()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # whatever the shell said: asyncio cancels the run
+    # A shell may have set it to "ignore"; asyncio needs it to cancel the run.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     order = json.loads(sys.stdin.readline())
     try:
         settings = load_settings({"workspace": order["workspace"]})
     except TrellisError as error:
-        _tell({"error": shown_error(error)})
+        _send({"error": shown_error(error)})
         return
     with log_to_stderr(settings.service.log_texts, order["run"]):
-        _work(order, settings)
+        end = _work(order, settings)
+        # The service closes standard input when it has read the end of the run.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _send(end)
 
 
-def _work(order: Mapping[str, Any], settings: Settings) -> None:
+def _work(order: Mapping[str, Any], settings: Settings) -> dict[str, object]:
+    """Do the run and return its last message: {report} or {error}."""
     last: tuple[str, float] = "", 0.0
     started, meter = time.monotonic(), Meter()
 
     def progress(step: str, done: int, total: int) -> None:
         nonlocal last
-        if step != last[0] or done >= total or time.monotonic() - last[1] >= EVERY:
-            last = step, time.monotonic()
-            usage = usage_of(meter, time.monotonic() - started).model_dump(
-                include={*StepUsage.model_fields}
-            )
-            _tell({"step": step, "done": done, "total": total, "usage": usage})
+        now = time.monotonic()
+        if step != last[0] or done >= total or now - last[1] >= EVERY:
+            last = step, now
+            usage = usage_of(meter, now - started).model_dump(include={*StepUsage.model_fields})
+            _send({"step": step, "done": done, "total": total, "usage": usage})
 
     async def run() -> object:
         nonlocal meter
@@ -71,33 +71,27 @@ def _work(order: Mapping[str, Any], settings: Settings) -> None:
         return await index_documents(order["sources"], options, runtime)
 
     try:
-        threading.Thread(target=_end_with_input, daemon=True).start()
-        _tell({"report": to_jsonable_python(asyncio.run(run()))})
+        threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
+        return {"report": to_jsonable_python(asyncio.run(run()))}
     except KeyboardInterrupt:
-        os._exit(
-            130
-        )  # what the run was doing is held to the very end, and DuckDB would report it as leaked
+        # A normal exit would let DuckDB report the objects of the cancelled run as leaked.
+        os._exit(130)
     except (TrellisError, EngineError) as error:
-        _tell({"error": shown_error(error)})
+        return {"error": shown_error(error)}
     except (OSError, *DATABASE_ERRORS) as error:
-        _tell(
-            {
-                "error": shown_error(
-                    fault_of(error, getattr(error, "filename", None) or "A file") or error
-                )
-            }
-        )
+        fault = fault_of(error, getattr(error, "filename", None) or "A file")
+        return {"error": shown_error(fault or error)}
     except Exception as error:
         logger.exception("index run failed")
-        _tell({"error": shown_error(error)})
+        return {"error": shown_error(error)}
 
 
-def _end_with_input() -> None:
+def _interrupt_at_end_of_input() -> None:
     sys.stdin.read()
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _tell(message: dict[str, object]) -> None:
+def _send(message: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

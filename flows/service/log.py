@@ -1,5 +1,5 @@
-"""The log of the service: one JSON object a line on standard error, without questions, names and
-texts of documents.
+"""The log of the service: one JSON object a line on standard error, without questions and without
+names and texts of documents.
 """
 
 import json
@@ -12,19 +12,19 @@ from contextlib import contextmanager
 
 from flows.usage import masked
 
-# What is logged from which level on.
+# The lowest level of each logger that is written.
 LEVELS = {"trellis.service": logging.INFO} | dict.fromkeys(
     ("uvicorn.error", "flows", "tasks", "prompts", "storage", "mcp", "asyncio", "py.warnings"),
     logging.WARNING,
 )
-OF_DOCUMENTS = "tasks."  # what these loggers fill in are names of documents
+OF_DOCUMENTS = "tasks."  # The arguments of these loggers are names of documents.
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON with its `fields`, keys masked.
+    """Formats a record as one line of JSON with its `fields` and masked keys.
 
-    Of an error it tells the places and kinds. The error's words, which may name a document or
-    quote it, are told only with `texts`. `run` is the index run whose process writes.
+    An error is written as its traceback and its type. Its message, which may quote a document, is
+    written only with `texts`. `run` is the id of the index run that this process does.
     """
 
     def __init__(self, texts: bool = False, run: str = "") -> None:
@@ -33,7 +33,6 @@ class JsonLines(logging.Formatter):
         self._run = {"run": run} if run else {}
 
     def format(self, record: logging.LogRecord) -> str:
-        """Make the line."""
         hidden = record.name.startswith(OF_DOCUMENTS) and not self._texts
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
@@ -43,22 +42,21 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
-            line["error"] = self._told(record.exc_info[1])
+            line["error"] = self._traceback(record.exc_info[1])
         return masked(json.dumps(line, ensure_ascii=False, default=str))
 
-    def _told(self, error: BaseException) -> str:
+    def _traceback(self, error: BaseException) -> str:
         if self._texts:
             return "".join(traceback.format_exception(error))
-        told, cause = list[str](), error.__cause__ or error.__context__
-        if cause is not None:
-            told += [self._told(cause), "which led to:\n"]
-        frames = traceback.format_tb(error.__traceback__)
-        return "".join([*told, *frames, type(error).__name__, "\n"])
+        cause = error.__cause__ or error.__context__
+        before = f"{self._traceback(cause)}which led to:\n" if cause is not None else ""
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        return f"{before}{frames}{type(error).__name__}\n"
 
 
 @contextmanager
 def log_to_stderr(texts: bool = False, run: str = "") -> Iterator[None]:
-    """Write the service's log, and all warnings with it, to standard error during the block."""
+    """Write the log and all warnings to standard error during the block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(texts, run))
     before = {

@@ -1,8 +1,8 @@
-"""MCP: the workspace's answers, entities, reports and sources as tools of the Model Context
-Protocol, its documents and reports also as resources.
+"""The Model Context Protocol (MCP): a workspace as read-only tools, its documents and reports also
+as resources.
 
-Over stdio (`trellis mcp`) for one workspace, and in the service over streamable HTTP at
-/mcp/WORKSPACE. Each tool only reads; what it gives is bounded, because a model reads it.
+`trellis mcp` serves one workspace over stdio, `trellis serve` each at /mcp/WORKSPACE over HTTP. The
+size of results is limited, because a model reads them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,11 +25,11 @@ from flows.question import AskOptions
 from flows.service import reading
 from flows.service.access import needs
 from flows.service.asking import Questions
-from flows.service.workspaces import DEFAULT, Workspaces
+from flows.service.workspaces import DEFAULT, UnknownWorkspace, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.answer_records import Citation, Effort, Fallback, Passage
-from storage.errors import NoGeneration, NotFound, TrellisError
+from storage.errors import NoGeneration, TrellisError
 from storage.records import Record
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 LISTED = 200  # resources of a kind
 SHOWN = 25  # relations, claims, reports
 WINDOW = 4_000  # characters of a source
-# An id of a document is never used as the name of a file.
+# Document ids may contain anything: they are never used as paths.
 ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
@@ -73,7 +73,7 @@ class ToolSource(Record):
 
 
 class _Server(MCPServer):
-    """A server whose resources are those of the generation that holds now."""
+    """A server that lists the resources of the current generation."""
 
     listed: Callable[[], Awaitable[list[Resource]]]
 
@@ -86,7 +86,7 @@ class _Server(MCPServer):
 
 
 def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT) -> MCPServer:
-    """Make the tools and resources of one workspace."""
+    """Build the server of one workspace with its tools and resources."""
     server = _Server(
         "trellis",
         title="Trellis",
@@ -96,7 +96,7 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
     )
 
     async def read(function: Callable[[Session], T]) -> T:
-        with _told():
+        with _errors_shown():
             return await workspaces.read(name, function)
 
     @server.tool(annotations=READ_ONLY)
@@ -112,7 +112,7 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
         """Answer a question from the documents, with the places that support each statement."""
         only = None if documents is None else tuple(documents)
         options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
-        with _told():
+        with _errors_shown():
             answer = await questions.ask(name, question, options)
         return ToolAnswer(**answer.model_dump(include={*ToolAnswer.model_fields}))
 
@@ -124,7 +124,7 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
     ) -> list[Passage]:
         """Find the passages that bear most on a question, best first, without an answer."""
         options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
-        with _told():
+        with _errors_shown():
             return list((await questions.retrieve(name, question, options)).passages)
 
     @server.tool(annotations=READ_ONLY)
@@ -158,11 +158,9 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
         level: Annotated[int, Field(description="Of the list; 0 is the broadest.", ge=0)] = 0,
     ) -> list[reading.ListedReport] | reading.ReportView:
         """List the reports on groups of entities, the most important first, or give one in full."""
-        listed = await read(lambda session: reading.list_reports(session.generation))
         if report is not None:
-            return await read(
-                lambda session: reading.report_view(report, listed, session.generation)
-            )
+            return await read(lambda session: reading.report_view(report, session.generation))
+        listed = await read(lambda session: reading.list_reports(session.generation))
         rows = [row for row in listed.values() if row.level == level][:SHOWN]
         return [row.model_copy(update={"findings": ()}) for row in rows]
 
@@ -189,12 +187,10 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
 
 
 def _add_resources(server: _Server, workspaces: Workspaces, name: str) -> None:
-    """Add documents and reports, which go by the generation that holds now."""
-
     @server.resource("trellis://documents/{+document}", mime_type="text/plain", security=ANY_ID)
     async def document(document: str) -> str:
         """The stored text of a document."""
-        with _told(ResourceError):
+        with _errors_shown(ResourceError):
             return await workspaces.read(
                 name, lambda session: session.generation.documents.document(unquote(document)).text
             )
@@ -202,87 +198,63 @@ def _add_resources(server: _Server, workspaces: Workspaces, name: str) -> None:
     @server.resource("trellis://reports/{report}", mime_type="text/markdown", security=ANY_ID)
     async def report(report: str) -> str:
         """A report in full, as Markdown."""
-        with _told(ResourceError):
-            view = await workspaces.read(name, lambda session: _report(report, session))
+        with _errors_shown(ResourceError):
+            view = await workspaces.read(
+                name, lambda session: reading.report_view(report, session.generation)
+            )
         rows = (f"## {row.summary}\n\n{row.explanation}\n\n> {row.quote}" for row in view.findings)
         return "\n\n".join([f"# {view.title}", view.summary, *rows])
 
     server.listed = lambda: workspaces.read(name, _resources)
 
 
-def _report(name: str, session: Session) -> reading.ReportView:
-    """Give a report in full."""
-    generation = session.generation
-    return reading.report_view(name, reading.list_reports(generation), generation)
-
-
 def _resources(session: Session) -> list[Resource]:
-    """List the first documents and reports."""
-    documents = session.generation.documents.summaries()[:LISTED]
-    reports = [*reading.list_reports(session.generation).values()][:LISTED]
-    return [
-        *(
-            Resource(
-                uri=f"trellis://documents/{quote(row.id)}",
-                name=row.id,
-                title=row.title,
-                mime_type="text/plain",
-            )
-            for row in documents
-        ),
-        *(
-            Resource(
-                uri=f"trellis://reports/{row.community}",
-                name=row.title,
-                mime_type="text/markdown",
-            )
-            for row in reports
-        ),
+    documents = [
+        Resource(
+            uri=f"trellis://documents/{quote(row.id)}",
+            name=row.id,
+            title=row.title,
+            mime_type="text/plain",
+        )
+        for row in session.generation.documents.summaries()[:LISTED]
     ]
+    reports = [
+        Resource(
+            uri=f"trellis://reports/{row.community}", name=row.title, mime_type="text/markdown"
+        )
+        for row in [*reading.list_reports(session.generation).values()][:LISTED]
+    ]
+    return documents + reports
 
 
 @contextmanager
-def _told(kind: type[ToolError] | type[ResourceError] = ToolError) -> Iterator[None]:
-    """Tell errors that are raised on purpose, with their remedy, as the protocol tells them."""
+def _errors_shown(kind: type[ToolError] | type[ResourceError] = ToolError) -> Iterator[None]:
+    """Convert our own errors to the protocol's, with their remedy."""
     try:
         yield
     except (TrellisError, EngineError) as error:
         raise kind(f"{error.message} {error.remedy}".strip()) from error
 
 
-class McpEndpoint:
-    """The same over streamable HTTP for all workspaces of a service.
-
-    Requests stand on their own: no session outlives one.
-    """
-
-    def __init__(self, workspaces: Workspaces, questions: Questions) -> None:
-        self._servers = {name: mcp_server(workspaces, questions, name) for name in workspaces.names}
-        # Hosts and origins are looked at before anything comes here.
-        unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        for server in self._servers.values():
+@asynccontextmanager
+async def http_servers(
+    workspaces: Workspaces, questions: Questions
+) -> AsyncIterator[dict[str, MCPServer]]:
+    """Run a server for each workspace over streamable HTTP, without sessions."""
+    servers = {name: mcp_server(workspaces, questions, name) for name in workspaces.names}
+    # `Guard` has already checked host and origin.
+    unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    async with AsyncExitStack() as stack:
+        for server in servers.values():
             server.streamable_http_app(
                 json_response=True, stateless_http=True, transport_security=unguarded
             )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Answer requests for the length of the block."""
-        async with AsyncExitStack() as stack:
-            for server in self._servers.values():
-                await stack.enter_async_context(server.session_manager.run())
-            yield
-
-    def server(self, name: str) -> MCPServer:
-        """Give the server of a workspace. Raises NotFound."""
-        if name not in self._servers:
-            remedy = f"There are: {', '.join(self._servers)}."
-            raise NotFound(f"No workspace is called {name[:80]!r}.", remedy)
-        return self._servers[name]
+            await stack.enter_async_context(server.session_manager.run())
+        yield servers
 
 
 class McpResponse(Response):
-    """What a server of the protocol sends for a request."""
+    """The response of an MCP server to a request."""
 
     def __init__(self, server: MCPServer) -> None:
         super().__init__()
@@ -300,7 +272,9 @@ router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["mcp"])
 @router.api_route("/mcp/{workspace}", methods=METHODS, response_model=None, include_in_schema=False)
 async def mcp(request: Request, workspace: str = DEFAULT) -> McpResponse:
     """The Model Context Protocol over streamable HTTP."""
-    if request.method != "POST":  # no session, so no stream that a client could wait at
+    if request.method != "POST":  # Without sessions there is no stream to wait for.
         raise HTTPException(405, headers={"allow": "POST"})
-    endpoint: McpEndpoint = request.app.state.mcp
-    return McpResponse(endpoint.server(workspace))
+    servers: dict[str, MCPServer] = request.app.state.mcp
+    if workspace not in servers:
+        raise UnknownWorkspace(workspace, list(servers))
+    return McpResponse(servers[workspace])

@@ -1,4 +1,4 @@
-"""Ollama's chat interface (/api) for the clients that speak it, with the models of openai_api."""
+"""Ollama's chat interface (/api), with the models of openai_api."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -13,8 +13,8 @@ from flows.service.openai_api import (
     NAME,
     ChatRequest,
     Json,
-    about,
     model_names,
+    own_fields,
     pieces_of,
     with_footnotes,
 )
@@ -22,36 +22,41 @@ from flows.service.rest import NOT_BUFFERED, Here
 from storage.answer_records import Answer
 
 router = APIRouter(prefix="/api", dependencies=[Depends(needs("ask"))], tags=["ollama"])
-# What Ollama tells of a model's file, which ours have not.
-DETAILS = {"format": "", "parameter_size": "", "quantization_level": ""}
+# Ollama describes the file of a model; these models have none.
+DETAILS = {
+    "family": NAME,
+    "families": [NAME],
+    "format": "",
+    "parameter_size": "",
+    "quantization_level": "",
+}
 
 
 class OllamaRequest(ChatRequest):
-    """A chat as Ollama takes it; streamed unless it says otherwise."""
+    """A chat in Ollama's form, streamed by default."""
 
     stream: bool = True
 
 
 @router.get("/version")
 def version() -> Json:
-    """What Ollama's clients ask first: the version of Ollama whose interface this is."""
+    """Return the version of Ollama whose interface this is; clients ask for it first."""
     return {"version": "0.6.0"}
 
 
 @router.get("/tags")
 def tags(service: Here) -> Json:
-    """The models as Ollama lists its own."""
-    details = {"family": NAME, "families": [NAME], **DETAILS}
-    about_all = {"modified_at": _now(), "size": 0, "details": details}
+    """List the models in Ollama's form."""
+    common = {"modified_at": _now(), "size": 0, "details": DETAILS}
     names = [(name, f"{name}:latest") for name in model_names(service)]
     return {
-        "models": [{"name": tag, "model": tag, "digest": name, **about_all} for name, tag in names]
+        "models": [{"name": tag, "model": tag, "digest": name, **common} for name, tag in names]
     }
 
 
 @router.post("/chat", response_model=None)
 async def chat(asked: OllamaRequest, request: Request, service: Here) -> Json | StreamingResponse:
-    """Answer the last message of a chat, in lines of JSON or in one."""
+    """Answer the last message of a chat, in lines of JSON or without `stream` in one object."""
     question = asked.asked(service)
     note_question(request, service.settings, question)
     if asked.stream:
@@ -78,9 +83,14 @@ def _message(model: str, text: str) -> Json:
 
 def _end(answer: Answer) -> Json:
     used = answer.usage
-    counts = {"prompt_eval_count": used.input_tokens, "eval_count": used.output_tokens}
-    nanoseconds = {"total_duration": int(used.seconds * 1e9)}
-    return {"done": True, "done_reason": "stop", **counts, **nanoseconds, **about(answer)}
+    return {
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": used.input_tokens,
+        "eval_count": used.output_tokens,
+        "total_duration": int(used.seconds * 1e9),  # nanoseconds
+        **own_fields(answer),
+    }
 
 
 def _now() -> str:

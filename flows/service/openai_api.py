@@ -1,9 +1,9 @@
-"""OpenAI's interface (/v1), of chats and embeddings, for the clients that speak it.
+"""OpenAI's interface (/v1) for chats and embeddings.
 
-The models are `trellis`, which chooses how to answer, and `trellis-MODE`; `@WORKSPACE` at the end
-names another workspace than the default one. What is streamed as the answer is the answer: its
-pieces come when it is checked, since no client can take one back. The draft that a model writes
-before comes as `reasoning_content`, which clients fold away.
+The models are `trellis`, which chooses the mode, and `trellis-MODE`; the suffix `@WORKSPACE` names
+another workspace than the default one. No client can take back a streamed piece, so the answer is
+streamed only after it is checked. The draft before it is streamed as `reasoning_content`, which
+clients collapse.
 """
 
 import base64
@@ -28,19 +28,18 @@ from flows.service.rest import NOT_BUFFERED, Here
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from prompts.engine.spending import Meter
-from prompts.text.regex import regex
 from storage.answer_records import Answer
 from storage.errors import NotFound, UsageError
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs("ask"))], tags=["openai"])
 NAME = "trellis"
 PIECE = 48  # characters of a piece of a streamed answer
-MOST_TEXTS = 2048  # to embed at once
+MOST_TEXTS = 2048  # in one embedding request, as with OpenAI
 Json = dict[str, Any]
 
 
 class TextPart(BaseModel):
-    """A part of a message's content; only texts are read."""
+    """A part of a message's content; only text is supported."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -49,17 +48,17 @@ class TextPart(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message of a chat; of `content` in parts the texts count."""
+    """A message of a chat."""
 
     model_config = ConfigDict(extra="ignore")
 
     role: str
     content: str | list[TextPart] | None = None
-    images: list[object] | None = None  # as Ollama's clients send pictures
+    images: list[object] | None = None  # how clients of Ollama send pictures
 
     @property
     def text(self) -> str:
-        """The words. UsageError for a part that is no text, and for pictures."""
+        """The text of all parts. Raises UsageError for pictures and other parts without text."""
         if self.images:
             raise UsageError("A message holds pictures (`images`).", "Only text can be asked.")
         if not isinstance(self.content, list):
@@ -72,9 +71,9 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A chat: the last message of the user is the question, what was said before its history.
+    """A chat: the last message is the question, the earlier ones are its history.
 
-    What else OpenAI's interface knows (tools, temperature, …) has no effect here.
+    Other fields of OpenAI's interface (tools, temperature, …) are ignored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -85,8 +84,8 @@ class ChatRequest(BaseModel):
     stream_options: Json | None = None
 
     def asked(self, service: Service) -> AskRequest:
-        """The question. NotFound for a model that there is not, UsageError where nothing is
-        asked.
+        """Convert the chat to a question. Raises NotFound for an unknown model, UsageError if the
+        last message is not a question.
         """
         workspace, mode = place_of(self.model, service)
         turns = [
@@ -100,15 +99,15 @@ class ChatRequest(BaseModel):
 
 
 def model_names(service: Service) -> list[str]:
-    """Name the models that may be asked."""
+    """Return the names of all models."""
     names = [NAME, *(f"{NAME}-{mode}" for mode in mode_names() if mode != AUTO)]
     others = [workspace for workspace in service.workspaces.names if workspace != DEFAULT]
     return names + [f"{name}@{workspace}" for workspace in others for name in names]
 
 
 def place_of(model: str, service: Service) -> tuple[str, str]:
-    """Give the workspace and the mode of a model. Raises NotFound."""
-    model = model.removesuffix(":latest")  # which Ollama's clients put behind names
+    """Return the workspace and the mode of a model. Raises NotFound."""
+    model = model.removesuffix(":latest")  # Clients of Ollama append it to names.
     if model not in model_names(service):
         remedy = f"Use {NAME!r}, or another of GET /v1/models."
         raise NotFound(f"There is no model {model[:80]!r}.", remedy)
@@ -116,32 +115,28 @@ def place_of(model: str, service: Service) -> tuple[str, str]:
     return workspace or DEFAULT, plain.removeprefix(NAME).removeprefix("-") or AUTO
 
 
-# Lines of an answer's text that look like the rule above our footnotes, or begin like one of them.
-_RULE = regex(r"^([ \t>]*)(([-*_=—–])(?:[ \t]*\3){2,}[ \t]*)$", re.MULTILINE)
-_NOTE = regex(r"^([ \t>*_+#|-]*)(\[\d+\])", re.MULTILINE)
+# Lines of an answer that look like the rule above the footnotes, or begin like a footnote.
+_RULE = re.compile(r"^([ \t>]*)(([-*_=—–])(?:[ \t]*\3){2,}[ \t]*)$", re.MULTILINE)
+_NOTE = re.compile(r"^([ \t>*_+#|-]*)(\[\d+\])", re.MULTILINE)
 
 
 def with_footnotes(answer: Answer) -> str:
-    """Write an answer with its sources below, for clients that know of no citations."""
+    """Format an answer with its sources as footnotes, for clients without citations."""
     notes = "\n".join(f"{source_line(citation)}  " for citation in answer.citations)
-    # The text may come from a document: no line of it may pass for one of our notes.
+    # The text may come from a document, and must not forge a footnote.
     text = _RULE.sub(r"\1\\\2", _NOTE.sub(r"\1\\\2", answer.answer))
     return f"{text}\n\n---\n{notes}" if notes else text
 
 
 def pieces_of(answer: Answer) -> list[str]:
-    """Cut an answer with its sources into what is streamed."""
+    """Split an answer with its footnotes into pieces for a stream."""
     text = with_footnotes(answer)
     return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
 
 
-def about(answer: Answer) -> Json:
-    """Say what no other server has: the citations, and how the answer came about."""
-    found = {
-        "mode": answer.trace.mode,
-        "fallback": answer.fallback,
-        "generation": answer.generation,
-    }
+def own_fields(answer: Answer) -> Json:
+    """Return the fields that only Trellis has: the citations, and how the answer was found."""
+    found = {"mode": answer.trace.mode, **answer.model_dump(include={"fallback", "generation"})}
     return {"citations": [row.model_dump() for row in answer.citations], "trellis": found}
 
 
@@ -152,24 +147,24 @@ def _tokens(answer: Answer) -> Json:
 
 @router.get("/models")
 def models(service: Here) -> Json:
-    """The models: one for each way to answer in each workspace."""
-    rows = [
-        {"id": name, "object": "model", "created": 0, "owned_by": NAME}
-        for name in model_names(service)
-    ]
-    return {"object": "list", "data": rows}
+    """List the models: one for each mode and workspace."""
+    return {"object": "list", "data": [_model(name) for name in model_names(service)]}
 
 
 @router.get("/models/{name}")
 def model(name: str, service: Here) -> Json:
-    """One of the models."""
+    """Return one of the models."""
     place_of(name, service)
+    return _model(name)
+
+
+def _model(name: str) -> Json:
     return {"id": name, "object": "model", "created": 0, "owned_by": NAME}
 
 
 @router.post("/chat/completions", response_model=None)
 async def complete(chat: ChatRequest, request: Request, service: Here) -> Json | StreamingResponse:
-    """Answer the last message of a chat, sources as footnotes and as the field `citations`."""
+    """Answer the last message of a chat, with footnotes and the field `citations`."""
     asked = chat.asked(service)
     note_question(request, service.settings, asked)
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": chat.model}
@@ -180,7 +175,7 @@ async def complete(chat: ChatRequest, request: Request, service: Here) -> Json |
     message = {"role": "assistant", "content": with_footnotes(answer)}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     more = {"object": "chat.completion", "choices": [choice], "usage": _tokens(answer)}
-    return {**head, **more, **about(answer)}
+    return {**head, **more, **own_fields(answer)}
 
 
 async def _chunks(
@@ -197,7 +192,7 @@ async def _chunks(
         if isinstance(event.data, Answer):
             for piece in pieces_of(event.data):
                 yield chunk({"content": piece})
-            yield chunk({}, "stop", **about(event.data))
+            yield chunk({}, "stop", **own_fields(event.data))
             if (chat.stream_options or {}).get("include_usage"):
                 yield _line({**head, "choices": [], "usage": _tokens(event.data)})
         elif event.event == "error":
@@ -205,7 +200,7 @@ async def _chunks(
         elif event.event == "text":
             yield chunk({"reasoning_content": event.data["text"]})
         else:
-            yield b": working\n\n"  # a comment, so that nobody takes the connection for dead
+            yield b": working\n\n"  # A comment keeps the connection alive.
     yield b"data: [DONE]\n\n"
 
 
@@ -214,7 +209,7 @@ def _line(message: Json) -> bytes:
 
 
 class EmbeddingRequest(BaseModel):
-    """Texts to embed with the model that a workspace is embedded with."""
+    """Texts to embed with the embedding model of a workspace."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -225,7 +220,7 @@ class EmbeddingRequest(BaseModel):
 
 @router.post("/embeddings")
 async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
-    """The vectors of texts as passages, by the embedding model of `trellis@WORKSPACE`."""
+    """Embed texts like passages, with the embedding model of `trellis@WORKSPACE`."""
     workspace, _ = place_of(wanted.model, service)
     texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
     async with service.questions.turn(workspace) as meter:
@@ -233,17 +228,14 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
             workspace, lambda session: _embedded(session, texts, meter)
         )
     tokens = sum(spent.input_tokens for _, _, spent in meter.rows())
+    packed = wanted.encoding_format == "base64"
     rows = [
         {
             "object": "embedding",
             "index": index,
-            "embedding": (
-                base64.b64encode(vector.tobytes()).decode()
-                if wanted.encoding_format == "base64"
-                else vector.tolist()
-            ),
+            "embedding": base64.b64encode(row.tobytes()).decode() if packed else row.tolist(),
         }
-        for index, vector in enumerate(vectors)
+        for index, row in enumerate(vectors)
     ]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": rows, "model": name, "usage": usage}
@@ -252,7 +244,10 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
 def _embedded(
     session: Session, texts: Sequence[str], meter: Meter
 ) -> tuple[str, "np.typing.NDArray[np.float32]"]:
-    """Give the embedder's name and a little-endian matrix, a row a text. Raises UsageError."""
+    """Return the embedder's name and a little-endian matrix with a row for each text.
+
+    Raises UsageError for a text that the embedder cannot read.
+    """
     embedder = session.runtime.embedder.metered(meter)
     for index, text in enumerate(texts):
         if not text.strip() or not embedder.reads(text):

@@ -1,13 +1,10 @@
-"""What there is to read in a workspace, as records: documents, entities, paths, reports,
-generations, settings.
-
-Commands, the service's interfaces and its page call these functions with an open generation or
-session.
+"""The content of a workspace as records, for commands, the service and its page: documents,
+entities, paths, reports, status.
 """
 
 import json
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Literal
@@ -41,16 +38,13 @@ from tasks.read_reports.select import tree_of
 from tasks.traverse.plan import shortest_paths
 
 LAST_RUNS = 5
-MOST_NODES = 500
 
 
-# --- documents ------------------------------------------------------------------------------------
+# --- documents ---
 
 
 class DocumentPage(Record):
-    """Some documents of a generation in the order of their ids; `total` is how many have the text
-    asked for.
-    """
+    """Part of the documents that match, ordered by id; `total` counts all of them."""
 
     documents: tuple[DocumentSummary, ...]
     total: int
@@ -58,7 +52,7 @@ class DocumentPage(Record):
 
 
 class PassageSpan(TextSpan):
-    """A passage of a document: what citations name as `chunk`."""
+    """A passage of a document; citations name it as `chunk`."""
 
     chunk: str
     heading: str
@@ -66,9 +60,7 @@ class PassageSpan(TextSpan):
 
 
 class SourceText(Record):
-    """A document's text, as offsets count it, with where it came from and the passages that it was
-    cut into.
-    """
+    """A document's text as offsets count it, its sources and its passages."""
 
     document: str
     title: str
@@ -84,7 +76,7 @@ class SourceText(Record):
 def list_documents(
     generation: Generation, text: str = "", limit: int = 100, offset: int = 0
 ) -> DocumentPage:
-    """The documents whose id or title holds the text, in whatever case."""
+    """List the documents whose id or title contains the text, ignoring case."""
     matching = generation.documents.summaries(text)
     return DocumentPage(
         documents=tuple(matching[offset : offset + limit]),
@@ -94,7 +86,7 @@ def list_documents(
 
 
 def source_text(generation: Generation, document: str) -> SourceText:
-    """A document as it is stored. Raises UnknownDocument, which names the nearest ids."""
+    """Return a stored document. Raises UnknownDocument, which names similar ids."""
     stored = generation.documents.document(document)
     spans = tuple(
         PassageSpan(
@@ -107,7 +99,6 @@ def source_text(generation: Generation, document: str) -> SourceText:
         )
         for chunk in generation.documents.chunks(documents=[stored.id])
     )
-    sources = sorted({part.source for part in stored.parts})
     return SourceText(
         document=stored.id,
         title=stored.title,
@@ -115,37 +106,35 @@ def source_text(generation: Generation, document: str) -> SourceText:
         text=stored.text,
         pages=stored.pages,
         metadata=dict(stored.metadata),
-        sources=tuple(sources),
+        sources=tuple(sorted({part.source for part in stored.parts})),
         spans=spans,
         generation=generation.number,
     )
 
 
-# --- entities -------------------------------------------------------------------------------------
+# --- entities ---
 
 
 class Quote(TextSpan):
-    """A place in the text: `quote` is `text[start:end]` of the document."""
+    """A quoted span: `quote` is `text[start:end]` of the document."""
 
     title: str
     quote: str
 
 
 class _Quotes:
-    """Quotes the documents of a generation, each read once."""
+    """Quotes documents of a generation and reads each once."""
 
     def __init__(
         self, generation: Generation, chunks: Iterable[str] = (), documents: Iterable[str] = ()
     ) -> None:
-        self.chunks = {
-            chunk.id: chunk.document for chunk in generation.documents.chunks(ids=set(chunks))
-        }
-        read = generation.documents.documents({*documents, *self.chunks.values()})
-        self.documents = {document.id: document for document in read}
+        passages = generation.documents.chunks(ids=set(chunks))
+        self.document_of = {chunk.id: chunk.document for chunk in passages}
+        read = generation.documents.documents({*documents, *self.document_of.values()})
+        self._documents = {document.id: document for document in read}
 
     def at(self, document: str, start: int, end: int) -> Quote:
-        """What stands there."""
-        stored = self.documents[document]
+        stored = self._documents[document]
         return Quote(
             document=document,
             start=start,
@@ -155,27 +144,23 @@ class _Quotes:
         )
 
     def of(self, place: Occurrence | Claim) -> Quote:
-        """What stands at a place of a chunk."""
-        return self.at(self.chunks[place.chunk], place.start, place.end)
+        return self.at(self.document_of[place.chunk], place.start, place.end)
 
 
 class ClaimView(Claim, Quote):
-    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is
-    empty.
-    """
+    """A claim with its quote; `subject` and `object` are names."""
 
     @property
     def period(self) -> str:
-        """In words; empty where the text does not say."""
+        """The time of the claim in words; empty if the text does not say."""
         if self.since == self.until:
             return self.since or ""
-        return " ".join(
-            f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day
-        )
+        ends = ("from", self.since), ("until", self.until)
+        return " ".join(f"{word} {day}" for word, day in ends if day)
 
 
 class ShownRelation(Record):
-    """A relation with the places that state it."""
+    """A relation with the quotes that state it."""
 
     id: str
     source: str
@@ -189,16 +174,14 @@ class ShownRelation(Record):
 
 
 class RelationView(ShownRelation):
-    """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
+    """A relation seen from one of its ends; `out` goes from the entity to `other`."""
 
     direction: Literal["in", "out"]
     other: str
 
 
 class EntityView(Record):
-    """An entity with all that is known of it; relations come heaviest first, claims by what they
-    hold and when.
-    """
+    """An entity with its relations, heaviest first, and its claims by kind and time."""
 
     id: str
     name: str
@@ -206,7 +189,6 @@ class EntityView(Record):
     description: str
     mentions: int
     degree: int
-
     aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
     claims: tuple[ClaimView, ...]
@@ -215,7 +197,7 @@ class EntityView(Record):
 
 
 class GraphView(Record):
-    """The entities that have the name asked for, the most mentioned first."""
+    """The entities of one name, the most mentioned first."""
 
     name: str
     entities: tuple[EntityView, ...]
@@ -223,9 +205,7 @@ class GraphView(Record):
 
 
 def look_up(name: str, generation: Generation) -> GraphView:
-    """All entities with this name or alias, compared as names are. Raises NotFound, which names the
-    nearest names.
-    """
+    """Return all entities with this name or alias. Raises NotFound, which names similar names."""
     entities = {entity.id: entity for entity in generation.graph.entities()}
     chosen = entities_named(name, list(entities.values()), generation.graph.aliases())
     ordered = sorted(chosen, key=lambda entity: (-entity.mentions, entity.id))
@@ -244,27 +224,20 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     )
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
-    quotes = _Quotes(
-        generation,
-        {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims},
-    )
+    quoted: list[Occurrence | Claim] = [*stated, *mentions, *claims]
+    quotes = _Quotes(generation, [place.chunk for place in quoted])
     statements = by_key((place.item, quotes.of(place)) for place in stated)
 
     def name_of(end: str | None) -> str | None:
         return entities[end].name if end else None
 
     def relation_view(relation: Relation) -> RelationView:
-        direction, other = (
-            ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
-        )
-        quoted = tuple(statements.get(relation.id, ()))
-        return RelationView.model_validate(
-            asdict(relation)
-            | {
-                "direction": direction,
-                "other": name_of(other),
-                "statements": quoted,
-            }
+        is_out = relation.source == entity.id
+        return RelationView(
+            **asdict(relation),
+            direction="out" if is_out else "in",
+            other=entities[relation.target if is_out else relation.source].name,
+            statements=tuple(statements.get(relation.id, ())),
         )
 
     def claim_view(claim: Claim) -> ClaimView:
@@ -277,12 +250,12 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
         claims=tuple(map(claim_view, claims)),
-        documents=len({quotes.chunks[place.chunk] for place in mentions}),
+        documents=len({quotes.document_of[place.chunk] for place in mentions}),
     )
 
 
 class EntityPage(Record):
-    """Entities with a text in their name, the most mentioned first; `total` counts all."""
+    """Part of the entities that match, the most mentioned first; `total` counts all of them."""
 
     entities: tuple[Entity, ...]
     total: int
@@ -290,9 +263,7 @@ class EntityPage(Record):
 
 
 def search_entities(generation: Generation, text: str = "", limit: int = 50) -> EntityPage:
-    """The entities one of whose names holds the text, compared as names are; all where it is
-    empty.
-    """
+    """List the entities with a name that contains the text, both folded as names are compared."""
     key = simplified(fold_name(text))
     entities: Sequence[Entity] = generation.graph.entities()
     if key:
@@ -310,27 +281,8 @@ def search_entities(generation: Generation, text: str = "", limit: int = 50) -> 
     )
 
 
-def around(session: Session, start: Sequence[str], hops: int, limit: int) -> tuple[list[str], bool]:
-    """The entities within so many steps of some, the nearest and heaviest first; whether there are
-    more of them.
-    """
-    facts = session.graph.facts
-    distances, queue = dict.fromkeys(start, 0), deque(start)
-    while queue:
-        near = queue.popleft()
-        for relation in facts.of(near) if distances[near] < hops else ():
-            far = relation.target if relation.source == near else relation.source
-            if far in distances:
-                continue
-            if len(distances) >= limit:
-                return list(distances), True
-            distances[far] = distances[near] + 1
-            queue.append(far)
-    return list(distances), False
-
-
 def entities_called(session: Session, name: str) -> list[Entity]:
-    """The entities with a name, or the one with an id. Raises NotFound, with the nearest names."""
+    """Return the entities with a name, or the one with an id. Raises NotFound."""
     by_id = session.graph.facts.entities
     if name in by_id:
         return [by_id[name]]
@@ -345,39 +297,38 @@ class PathStep(ShownRelation):
 
 
 class GraphPath(Record):
-    """One way from one entity to another; a relation may be walked against its direction."""
+    """A path between two entities; it may follow a relation against its direction."""
 
     entities: tuple[str, ...]
     steps: tuple[PathStep, ...]
 
 
 class Paths(Record):
-    """The ways between two entities, the cheapest first: a step through a hub costs more."""
+    """The paths between two entities, the cheapest first: a step through a hub costs more."""
 
     paths: tuple[GraphPath, ...]
     generation: int
 
 
 def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
-    """Up to k ways between what two names (or ids) mean. NotFound, with the nearest, where a name
-    is unknown.
-    """
+    """Find up to k paths between the entities of two names (or ids). Raises NotFound."""
     facts = session.graph.facts
     sources, targets = (
         [entity.id for entity in entities_called(session, name)] for name in (first, second)
     )
     chains = shortest_paths(facts, sources, targets, k)
-    stated = [
-        place for chain in chains for relation in chain for place in facts.places(relation.id)
-    ]
-    quotes = _Quotes(session.generation, {place.chunk for place in stated})
+    relations = {relation.id for chain in chains for relation in chain}
+    places = {relation: facts.places(relation) for relation in relations}
+    quotes = _Quotes(
+        session.generation, [place.chunk for stated in places.values() for place in stated]
+    )
 
     def path_step(relation: Relation) -> PathStep:
         return PathStep(
             **asdict(relation),
             source_name=facts.entities[relation.source].name,
             target_name=facts.entities[relation.target].name,
-            statements=tuple(quotes.of(place) for place in facts.places(relation.id)),
+            statements=tuple(map(quotes.of, places[relation.id])),
         )
 
     paths = []
@@ -394,11 +345,11 @@ def paths_between(session: Session, first: str, second: str, k: int = 3) -> Path
     return Paths(paths=tuple(paths), generation=session.number)
 
 
-# --- reports --------------------------------------------------------------------------------------
+# --- reports ---
 
 
 class ListedReport(Report):
-    """A report with how many entities it is about, and the nearest reports above and below it."""
+    """A report with its number of entities and the nearest reports above and below it."""
 
     members: int
     parent: str | None
@@ -406,15 +357,13 @@ class ListedReport(Report):
 
 
 class QuotedFinding(Finding, Quote):
-    """A finding with what stands at its place, and at the `others` that it rests on."""
+    """A finding with its quote and the `others` that support it."""
 
     others: tuple[Quote, ...]
 
 
 class ReportView(Report):
-    """A report from all sides: its findings quoted, the way up and the ways down, its entities, the
-    most connected first.
-    """
+    """A report with quoted findings, the reports above and below, and its entities by degree."""
 
     findings: tuple[QuotedFinding, ...]
     parent: ListedReport | None
@@ -424,7 +373,7 @@ class ReportView(Report):
 
 
 def list_reports(generation: Generation) -> dict[str, ListedReport]:
-    """All reports by community, in the order of levels, the most important first."""
+    """Return all reports by community, ordered by level and falling importance."""
     stored = generation.communities
     tree = tree_of(stored.with_reports(), stored.ratings(), lambda names: stored.reports(of=names))
     ordered = sorted(
@@ -441,17 +390,16 @@ def list_reports(generation: Generation) -> dict[str, ListedReport]:
     }
 
 
-def report_view(
-    name: str, listed: Mapping[str, ListedReport], generation: Generation
-) -> ReportView:
-    """The report of this community. Raises NotFound, which names the nearest."""
-    report = listed.get(name)
-    if report is None:
-        near = ", ".join(get_close_matches(name, listed, n=3))
+def report_view(community: str, generation: Generation) -> ReportView:
+    """Return the report of a community. Raises NotFound, which names similar ids."""
+    listed = list_reports(generation)
+    if community not in listed:
+        near = ", ".join(get_close_matches(community, listed, n=3))
         raise NotFound(
-            f"There is no report {name!r}.",
+            f"There is no report {community!r}.",
             f"Nearest: {near}." if near else "See `trellis reports`.",
         )
+    report = listed[community]
     quotes = _Quotes(
         generation,
         documents={place.document for finding in report.findings for place in finding.places},
@@ -464,37 +412,36 @@ def report_view(
         findings.append(
             QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others})
         )
-    (community,) = (
-        community
-        for community in generation.communities.communities(report.level)
-        if community.id == name
-    )
-    entities = generation.graph.entities(community.members)
+    groups = generation.communities.communities(report.level)
+    members = next(group.members for group in groups if group.id == community)
     around = {
         "parent": listed[report.parent] if report.parent else None,
         "children": [listed[child] for child in report.children],
-        "members": sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id)),
+        "members": sorted(
+            generation.graph.entities(members),
+            key=lambda entity: (-entity.degree, entity.name, entity.id),
+        ),
+        "findings": findings,
+        "generation": generation.number,
     }
-    return ReportView.model_validate(
-        dict(report) | around | {"findings": findings, "generation": generation.number}
-    )
+    return ReportView.model_validate(dict(report) | around)
 
 
-# --- the workspace --------------------------------------------------------------------------------
+# --- the workspace ---
 
 
 class SourceView(Record):
-    """A source and how many documents it gave."""
+    """A source and its number of documents."""
 
     source: str
     documents: int
 
 
 class Status(Record):
-    """What a workspace holds; `generation` is None where nothing is indexed yet.
+    """The content and the settings of a workspace; `generation` is None before the first index run.
 
-    `usage` is what the models did for the run that published the current generation; `problems` is
-    what is damaged or lost, with remedies.
+    `usage` counts the model calls of the run that published the current generation; `problems`
+    names damaged and lost parts with remedies.
     """
 
     workspace: str
@@ -514,7 +461,7 @@ class Status(Record):
 
 
 def workspace_status(runtime: Runtime) -> Status:
-    """What a workspace holds and which settings are in force, keys masked; writes nothing."""
+    """Return the content of a workspace and its settings with masked keys; writes nothing."""
     workspace, settings = runtime.workspace, runtime.settings
     current = next((info for info in workspace.generations() if info.current), None)
     problems, held = workspace.problems(), dict[str, object]()
@@ -525,15 +472,19 @@ def workspace_status(runtime: Runtime) -> Status:
         try:
             with workspace.read(current.number) as generation:
                 pairs = {(part.source, part.document) for part in generation.documents.parts()}
-                counts = sorted(Counter(source for source, _ in pairs).items())
-                held["sources"] = [
-                    SourceView(source=source, documents=number) for source, number in counts
-                ]
-                held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
+                counts = Counter(source for source, _ in pairs)
+                held |= {
+                    "sources": [
+                        SourceView(source=source, documents=number)
+                        for source, number in sorted(counts.items())
+                    ],
+                    "documents": generation.documents.ids(),
+                    "usage": generation.meta.usage(),
+                }
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
-    if workspace.root.is_dir():  # looking must not make a folder where there is none
+    if workspace.root.is_dir():  # A look must not create the folder.
         held["runs"] = workspace.database.runs.list(LAST_RUNS)
         if fault := workspace.database.fault:
             problems.append(WorkspaceProblem(message=fault.message, remedy=fault.remedy))

@@ -1,6 +1,4 @@
-"""Index runs that the service starts, follows and cancels: each a process of its own, one at a time
-for a workspace.
-"""
+"""The index runs of a service. Each is a process, and a workspace has only one at a time."""
 
 import asyncio
 import json
@@ -20,14 +18,14 @@ from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
 MOST_KEPT = 200  # runs
-MOST_WAITING = 100  # and running
-HOME = str(Path(flows.__file__).resolve().parent.parent)  # where a run finds our packages
-END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
-LINE = 64 << 20  # bytes of the longest line that a run may write: its report
+MOST_UNFINISHED = 100  # runs
+HOME = str(Path(flows.__file__).resolve().parent.parent)  # where the process finds our packages
+END_WITHIN = 20.0  # seconds for a cancelled run; then its process is killed, which is safe
+LINE = 64 << 20  # bytes of the longest line of the process: its report
 
 
 class RunRequest(Record):
-    """What to index. No sources: the uploaded files, and those that `trellis serve` was given."""
+    """What to index; without sources the uploads and the sources of `trellis serve`."""
 
     sources: tuple[str, ...] = ()
     full: bool = False
@@ -36,10 +34,10 @@ class RunRequest(Record):
 
 
 class IndexRun(Record):
-    """An index run. `step` says what it does now, `done` of `total` items, `usage` what models have
-    taken so far; times are UTC in ISO form.
+    """An index run: its current `step`, of which `done` of `total` items are finished, and the
+    model calls so far (`usage`). Times are UTC in ISO form.
 
-    `report` is there where it completed, `error` ({type, message, remedy}) where it failed.
+    A completed run has a `report`, a failed one an `error` ({type, message, remedy}).
     """
 
     id: str
@@ -57,7 +55,7 @@ class IndexRun(Record):
 
 
 class IndexRuns:
-    """The runs of a service; `published` is told the workspace of each run that completes."""
+    """The index runs of a service; `published` is called with the workspace of a completed run."""
 
     def __init__(self, published: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         self._published = published
@@ -66,37 +64,37 @@ class IndexRuns:
         self._turns: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def start(self, workspace: str, folder: Path, wanted: RunRequest) -> IndexRun:
-        """Begin a run, or put it in line."""
+        """Start a run, or queue it behind another of the workspace. Raises UsageError, TooOften."""
         if not wanted.sources:
             raise UsageError(
                 "There is nothing to index.", "Upload documents first, or name sources."
             )
-        if len(self._tasks) >= MOST_WAITING:
+        if len(self._tasks) >= MOST_UNFINISHED:
             raise TooOften(
                 f"{len(self._tasks)} index runs wait already.", "Wait until some are done."
             )
         name = f"run_{uuid.uuid4().hex[:12]}"
         run = IndexRun(id=name, workspace=workspace, sources=wanted.sources, started=utc_now())
-        self._runs[run.id] = run
+        self._runs[name] = run
         for old in list(self._runs)[:-MOST_KEPT]:
             if old not in self._tasks:
                 del self._runs[old]
-        self._tasks[run.id] = asyncio.create_task(self._run(run.id, folder, wanted))
+        self._tasks[name] = asyncio.create_task(self._run(name, folder, wanted))
         return run
 
     def list(self) -> list[IndexRun]:
-        """List the runs, the newest first."""
+        """List the runs, newest first."""
         return list(reversed(self._runs.values()))
 
     def get(self, run: str) -> IndexRun:
-        """Give a run as it is now. Raises NotFound."""
+        """Return the current state of a run. Raises NotFound."""
         if run not in self._runs:
             remedy = "GET /api/v1/index-runs lists those there are."
             raise NotFound(f"There is no index run {run[:80]!r}.", remedy)
         return self._runs[run]
 
     async def cancel(self, run: str) -> IndexRun:
-        """End a run's process and wait for that."""
+        """Cancel a run and wait for its end. Raises NotFound."""
         self.get(run)
         if task := self._tasks.get(run):
             task.cancel()
@@ -104,31 +102,31 @@ class IndexRuns:
         return self._runs[run]
 
     async def close(self) -> None:
-        """Cancel what goes on."""
+        """Cancel all unfinished runs."""
         for run in list(self._tasks):
             await self.cancel(run)
 
-    def _tell(self, run: str, **change: object) -> None:
+    def _update(self, run: str, **change: object) -> None:
         self._runs[run] = IndexRun.model_validate(dict(self._runs[run]) | change)
 
     async def _run(self, run: str, folder: Path, wanted: RunRequest) -> None:
         try:
             async with self._turns[folder]:
-                self._tell(run, state="running")
+                self._update(run, state="running")
                 end = await self._work(run, folder, wanted)
             if "report" in end:
                 await self._published(self._runs[run].workspace)
             state = "completed" if "report" in end else "failed"
-            self._tell(run, state=state, finished=utc_now(), **end)
+            self._update(run, state=state, finished=utc_now(), **end)
         except asyncio.CancelledError:
-            self._tell(run, state="cancelled", finished=utc_now())
-        except Exception as error:  # noqa: BLE001 -- told to who follows the run
-            self._tell(run, state="failed", finished=utc_now(), error=shown_error(error))
+            self._update(run, state="cancelled", finished=utc_now())
+        except Exception as error:  # noqa: BLE001 -- shown as the state of the run
+            self._update(run, state="failed", finished=utc_now(), error=shown_error(error))
         finally:
             del self._tasks[run]
 
     async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, Any]:
-        """Have a process do the run; give the last thing that it says: a report, or an error."""
+        """Do the run in a process and return its last message: a report or an error."""
         path = os.pathsep.join(filter(None, (HOME, os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "flows.service.index_process"),
@@ -147,23 +145,19 @@ class IndexRuns:
                 message: dict[str, Any] = json.loads(line)
                 if "step" not in message:
                     return message
-                self._tell(run, **message)
+                self._update(run, **message)
             code = await process.wait()
             raise UsageError(f"The run ended with code {code}.", "The service's log says more.")
         except asyncio.CancelledError:
             process.stdin.close()
             with suppress(TimeoutError):
                 rest = await asyncio.wait_for(process.stdout.read(), END_WITHIN)
-                ends = [
-                    message
-                    for line in rest.splitlines()
-                    if "report" in (message := json.loads(line))
-                ]
-                if ends:
-                    return dict(ends[0])  # it had published before it was told
+                for message in map(json.loads, rest.splitlines()):
+                    if "report" in message:  # It published before it was cancelled.
+                        return message
             raise
         finally:
-            process.stdin.close()  # the run ends when that is closed, whatever we die of
+            process.stdin.close()  # This ends the run, however this block is left.
             try:
                 await asyncio.wait_for(process.wait(), END_WITHIN)
             except TimeoutError:

@@ -1,4 +1,4 @@
-"""The server of the service, in a thread of its own: the main one is left to Prefect's runner."""
+"""The HTTP server of the service, in its own thread: Prefect's runner needs the main one."""
 
 import socket
 import threading
@@ -11,21 +11,21 @@ from fastapi import FastAPI
 from storage.errors import StorageError, UsageError
 
 DEFAULT_PORT = 8100
-CONNECTIONS = 1000  # at once; who comes after is told 503
-HEADER_BYTES = 32 << 10  # of all headers together, and of the address
-END_WITHIN = 10  # seconds that answers under way get to finish when the service ends
-TAKEN_WITHIN = 60  # seconds in which a client takes some of what is sent to it
+CONNECTIONS = 1000  # at a time; further ones get 503
+HEADER_BYTES = 32 << 10  # of the request line and all headers together
+END_WITHIN = 10  # seconds for unfinished answers when the service ends
+TAKEN_WITHIN = 60  # seconds after which a client that receives nothing is disconnected
 
 
 @contextmanager
 def serving(app: FastAPI, host: str = "127.0.0.1", port: int | None = None) -> Iterator[str]:
-    """Serve while the block lasts, and give the address. Answers under way are finished first.
+    """Serve during the block and yield the address; at its end answers get time to finish.
 
-    Without a port it is the usual one, or another where something else listens there; 0 is any
-    free one. Raises UsageError where the address cannot be had.
+    Without a port it is DEFAULT_PORT, or any free one if that is taken; port 0 is any free one.
+    Raises UsageError if the address cannot be used.
     """
     listener = _listener(host, port)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux: who takes nothing of an answer is cut off
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # only on Linux
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKEN_WITHIN * 1000)
     config = uvicorn.Config(
         app,
@@ -59,7 +59,7 @@ def _listener(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in (DEFAULT_PORT, 0) if port is None else (port,):
         try:
-            # Who comes before the server accepts has to wait, and is not refused.
+            # Clients that connect before the server is ready wait and are not refused.
             return socket.create_server((host, number), family=family)
         except (OSError, OverflowError) as error:
             problem = error

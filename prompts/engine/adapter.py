@@ -1,9 +1,9 @@
-"""The adapter of all steps: what a model reads, and how its answer is written and read.
+"""The adapter of all steps writes what a model reads, and reads what it answers.
 
 The system message is `Step: <name>`, the instruction and the form of the answer. Examples are
 turns of a user and a model. The last user message has a line `[[ ## field ## ]]` before each input
-that is not empty: a string as it is (neutralised), anything else as JSON on one line. The answer
-is one JSON object with the signature's output fields, or tab-separated records.
+that is not empty; the input is a neutralised string, or JSON on one line. The answer is one JSON
+object with the signature's output fields, or tab-separated records.
 """
 
 import hashlib
@@ -24,32 +24,32 @@ from prompts.engine.prompt_guard import neutralise, neutralised, restore
 
 Signature = type[dspy.Signature]
 END = "END"
-# What a schema for constrained decoding may hold everywhere; other bounds are checked when read.
+# What every server takes in a schema for constrained decoding; reading checks other bounds.
 _KEYWORDS = frozenset(
     {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
 )
 _BOUNDS = frozenset({"maxItems", "maxLength"})
 _NAMED_TAB = re.compile(r"\\t|<TAB>|\[TAB\]|<\|>|␉", re.IGNORECASE)
-# What models put between the fields of a record in place of a tab, the likeliest first.
+# What models write between the fields of a record, the likeliest first.
 _BETWEEN = (re.compile(r"\t"), re.compile(r"\|"), re.compile(r" {2,}"))
 _BEFORE_LETTER = re.compile(r"^(?:[-*•–>`|(\s]|\d+[.)]\s)+")
 _NO_LETTERS = re.compile(r"[^A-Za-z]")
-_RULE = re.compile(r"[\s|:=_*\-–—]+|```\w*")  # a line across, or of a fence
+_RULE = re.compile(r"[\s|:=_*\-–—]+|```\w*")  # a horizontal rule, or a line of a fence
 
 
 class StepAdapter(dspy.Adapter):
     """Writes prompts and reads answers.
 
-    With lists, `StepAdapter(E="entities", R="relations")`, the answer is lines of records: the
-    lists of the one output model, each record a letter and its fields. Else it is JSON. `items`:
-    of an answer in JSON that is cut, whole items of its lists are kept. `bounded`: the JSON schema
-    also says how long lists and texts may be, which own servers keep to and hosted ones may refuse.
+    With `StepAdapter(E="entities", R="relations")` the answer is lines of records for these lists
+    of the one output model: each a letter and the fields. Without lists it is JSON. With `items`,
+    complete items of its lists are kept of JSON that was cut. With `bounded`, the JSON schema also
+    limits the length of lists and texts, which hosted servers may refuse.
     """
 
     def __init__(self, *, items: bool = False, bounded: bool = False, **lists: str) -> None:
         super().__init__()
         self.lists = lists
-        self.by_line = bool(lists)  # whether lines before a cut are kept
+        self.by_line = bool(lists)
         self.by_item = items
         self.bounded = bounded
 
@@ -89,7 +89,7 @@ class StepAdapter(dspy.Adapter):
         return system_message(step, signature, self), *turns, asked
 
     def form(self, signature: Signature) -> str:
-        """What the system message says of the answer's form."""
+        """The part of the system message on the answer's form."""
         if not self.lists:
             schema = _full_schema(signature)
             sketch = _sketch(schema, schema, 0)
@@ -114,9 +114,9 @@ class StepAdapter(dspy.Adapter):
         return None if self.lists else _strict_schema(signature, self.bounded)
 
     def shape(self, signature: Signature) -> str:
-        """The fields, and a hash of their types and of the answer's form.
+        """The names of the fields, and a hash of their types and of the answer's form.
 
-        The words of a prompt are no part of it.
+        The wording of the prompt does not change it.
         """
         own: dict[str, object] = {"lists": self.lists} if self.lists else {}
         if self.by_item:
@@ -150,20 +150,19 @@ class StepAdapter(dspy.Adapter):
         answer: str,
         unread: Callable[[str], None] = lambda _: None,
     ) -> dict[str, object]:
-        """The outputs; NotAsAsked tells what is wrong. `unread` gets each line that is left out.
+        """The outputs; NotAsAsked tells what is wrong. `unread` gets what is wrong with each line.
 
-        A line that is no record costs itself alone, and one that is said a third time ends the
-        reading. An answer without a record is refused unless it is `END`: one that slipped out of
-        form must not count as a passage that names nothing. One with more broken lines than
-        records is doubted.
+        A line that is no record is left out, and one that comes a third time ends the reading. An
+        answer without a record is refused unless it is `END`: an answer out of form must not count
+        as a passage that names nothing. More broken lines than records raise Doubtful.
         """
         if not self.lists:
             return dict(read_object(answer, _answer_model(signature)))
         field, model = _target(signature)
         records, problems, broken, ended = self._lines_of(answer, self._models(signature))
         whole = sum(map(len, records.values()))
-        if not whole and (said_otherwise := self._from_json(signature, answer)):
-            return said_otherwise
+        if not whole and (outputs_in_json := self._from_json(signature, answer)):
+            return outputs_in_json
         if not whole and (broken or not ended):
             raise NotAsAsked(next(iter(problems), f"it holds no record and no line {END}."))
         for left_out in problems:
@@ -176,17 +175,17 @@ class StepAdapter(dspy.Adapter):
     def _lines_of(
         self, answer: str, models: Mapping[str, type[BaseModel]]
     ) -> tuple[dict[str, list[BaseModel]], list[str], int, bool]:
-        """The records by list, what is wrong with other lines, how many are broken, and END."""
+        """(records by list, problems of other lines, how many are broken, whether END came)."""
         records: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
         problems: list[str] = []
-        said: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
         ended, broken = False, 0
         for number, line in enumerate(_within_fence(answer), 1):
             text = line.strip()
-            said[text] += 1
-            if not text or _RULE.fullmatch(text) or said[text] == REPEATED - 1:
+            seen[text] += 1
+            if not text or _RULE.fullmatch(text) or seen[text] == REPEATED - 1:
                 continue
-            if said[text] == REPEATED:
+            if seen[text] == REPEATED:
                 problems.append(f"line {number} is said a third time: what follows is not read.")
                 break
             if _NO_LETTERS.sub("", text).upper() == END:
@@ -206,7 +205,7 @@ class StepAdapter(dspy.Adapter):
         return records, problems, broken, ended
 
     def _from_json(self, signature: Signature, answer: str) -> dict[str, object] | None:
-        """The outputs of an answer that gives the records as JSON; None where it gives none."""
+        """The outputs of an answer with the records in JSON; None where it has none."""
         try:
             outputs = dict(read_object(answer, _answer_model(signature)))
         except NotAsAsked:
@@ -215,8 +214,8 @@ class StepAdapter(dspy.Adapter):
         return outputs if any(getattr(whole, name) for name in self.lists.values()) else None
 
     def _fields(self, text: str) -> tuple[str, list[str]]:
-        """The letter and fields of a line, whatever stands before and between them."""
-        # A tab that is written out stands beside real ones, too: "E<TAB>Orla Bridge", then a tab.
+        """The letter and the fields of a line, whatever stands before and between them."""
+        # Tabs may be spelt out in one place and real in another.
         text = _BEFORE_LETTER.sub("", _NAMED_TAB.sub("\t", text)).rstrip("`*|")
         for between in _BETWEEN:
             first, *rest = between.split(text)
@@ -226,7 +225,7 @@ class StepAdapter(dspy.Adapter):
         return "", []
 
     def _letter(self, text: str) -> str:
-        """The letter of a list that a word is, or whose name it begins; empty for any other."""
+        """The letter that a word is, or of the list whose name it begins; empty for any other."""
         word = _NO_LETTERS.sub("", next(iter(text.split()), "")).upper()
         if word in self.lists:
             return word
@@ -234,7 +233,6 @@ class StepAdapter(dspy.Adapter):
         return next((letter for letter, name in long if name.upper()[:5] == word[:5]), "")
 
     def _models(self, signature: Signature) -> dict[str, type[BaseModel]]:
-        """The record of each letter."""
         fields = _target(signature)[1].model_fields
         return {letter: get_args(fields[name].annotation)[0] for letter, name in self.lists.items()}
 
@@ -251,9 +249,9 @@ def system_message(step: str, signature: Signature, adapter: StepAdapter) -> Mes
 
 @memo
 def unwrapped(text: str) -> str:
-    """A text without line breaks that say nothing.
+    """A text without the line breaks inside paragraphs and items of lists.
 
-    An empty line parts paragraphs, and each line that begins with "- " is an item of a list.
+    An empty line separates paragraphs, and an item begins with "- ".
     """
     paragraphs = []
     for paragraph in text.split("\n\n"):
@@ -272,7 +270,7 @@ def user_message(
 ) -> Message:
     """The inputs that are not empty, neutralised, and the language to write in.
 
-    A missing input is a TypeError: an empty prompt would be answered with invention.
+    With `whole`, a missing input is a TypeError, because a model would invent it.
     """
     missing = [name for name in signature.input_fields if name not in inputs]
     if missing and whole:
@@ -286,14 +284,13 @@ def user_message(
 
 
 def _shown(value: object) -> str:
-    """An input as the model reads it."""
     if isinstance(value, str):
         return neutralise(value)
     return json.dumps(neutralised(value), ensure_ascii=False)
 
 
 def texts(value: object) -> Iterator[str]:
-    """Every string in an output, in no order."""
+    """Every string in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, BaseModel):
@@ -310,7 +307,6 @@ def texts(value: object) -> Iterator[str]:
 
 @memo
 def _answer_model(signature: Signature) -> type[BaseModel]:
-    """The output fields as one model."""
     outputs = signature.output_fields.items()
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in outputs}
     return create_model("Outputs", __config__=ConfigDict(extra="forbid"), **fields)
@@ -347,7 +343,7 @@ def _strict_schema(signature: Signature, bounded: bool) -> Schema:
 
 
 def _strict(schema: Any, keywords: frozenset[str]) -> Any:
-    """With all properties required and no others allowed, as constrained decoding asks for."""
+    """The schema with all properties required and no others allowed, for constrained decoding."""
     if not isinstance(schema, dict):
         return schema
     result = {key: value for key, value in schema.items() if key in keywords}
@@ -365,7 +361,7 @@ def _strict(schema: Any, keywords: frozenset[str]) -> Any:
 
 
 def _sketch(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    """A schema in few tokens: JSON with types for values, and remarks behind them."""
+    """A schema in few tokens: JSON with types as values, and descriptions as comments."""
     if "$ref" in part:
         return _sketch(root["$defs"][str(part["$ref"]).rpartition("/")[2]], root, depth)
     if "anyOf" in part:
@@ -383,7 +379,7 @@ def _sketch(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str
 
 
 def _sketch_object(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    """An inner object without remarks stands on one line: models then write it so."""
+    """An object; an inner one without descriptions on one line, since models then write it so."""
     lines, inner, properties = [], " " * (depth + 1), part["properties"]
     if depth and not any("description" in value for value in properties.values()):
         shown = (f'"{key}": {_sketch(it, root, depth + 1)}' for key, it in properties.items())
@@ -429,7 +425,7 @@ def _record(model: type[BaseModel], values: list[str]) -> BaseModel:
 def _without_unread(
     model: type[BaseModel], record: Mapping[str, Any], problem: ValidationError
 ) -> BaseModel:
-    """The record with the 7 of "7/10", or without an optional field that cannot be read."""
+    """The record with 7 for "7/10", or without the optional fields that cannot be read."""
     wrong = {str(error["loc"][0]) for error in problem.errors(include_url=False)}
     scored = {name: number_of(str(record[name])) for name in wrong & record.keys()}
     without = {name: record[name] for name in record if name not in wrong}

@@ -1,6 +1,6 @@
-"""A bridge for callers without an event loop to code that needs one.
+"""Runs coroutines for callers without an event loop.
 
-One loop in one thread of its own serves the process: connections and limits are shared, and each
+One loop in a thread of its own serves the process, so connections and limits are shared. Each
 caller's context variables (DSPy's trace and settings) hold inside.
 """
 
@@ -20,7 +20,7 @@ _threads: list[tuple[asyncio.AbstractEventLoop, threading.Thread]] = []
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine. It must not be called from inside an event loop."""
+    """The result of the coroutine. Raises RuntimeError inside an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -30,7 +30,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function, waiting for its result, from any thread."""
+    """The function made blocking, for any thread."""
 
     @functools.wraps(function)
     def wait(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -40,9 +40,9 @@ def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine; an event loop of the calling thread stands still meanwhile.
+    """The result of the coroutine; it blocks the caller's own event loop, if there is one.
 
-    Where the caller is interrupted, the work is cancelled.
+    An interruption of the caller cancels the work.
     """
     outcome = asyncio.run_coroutine_threadsafe(work, _loop())  # in the caller's context
     try:
@@ -55,7 +55,7 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, which runs in the bridge's loop however busy this one is."""
+    """The result of the coroutine, run in the bridge's loop however busy the caller's is."""
     loop = _loop()
     if asyncio.get_running_loop() is loop:
         return await work
@@ -63,14 +63,14 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """Stop what still runs: it holds objects that DuckDB would report as leaked."""
+    """Stop the loop, whose work holds objects that DuckDB would report as leaked."""
     if thread.is_alive():
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=1.0)
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The running loop. A forked process gets a new one: threads do not survive a fork."""
+    """The running loop; a forked process gets a new one, since threads do not survive a fork."""
     with _lock:
         if not _threads or not _threads[0][1].is_alive():
             loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back: messages, size in tokens, text without thinking."""
+"""Calls to a model and its replies: messages, sizes in tokens, and answers without the thinking."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ from prompts.engine.prompt_guard import neutralise
 from prompts.text.tokens import count_tokens
 
 Item = TypeVar("Item")
-P = ParamSpec("P")
-T = TypeVar("T")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Schema = dict[str, object]
 CUT = "…"  # the last line of an answer that was cut
 REPEATED = 3  # an answer goes round when it says the same thing this often
@@ -21,10 +21,7 @@ REPEATED = 3  # an answer goes round when it says the same thing this often
 _NARROW = bytes(byte for byte in range(256) if not (0x2E <= byte <= 0x9F or 0xAC <= byte <= 0xD7))
 # How model families mark their thinking and the answer after it.
 _THOUGHTS = [
-    *(
-        (f"<{it}>", f"</{it}>")
-        for it in ("think", "thinking", "thought", "reasoning", "seed:think")
-    ),
+    *((f"<{it}>", f"</{it}>") for it in "think thinking thought reasoning seed:think".split()),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -43,19 +40,19 @@ _CHANNEL, _FINAL_CHANNEL = "<|channel|>", "<|channel|>final<|message|>"  # gpt-o
 _OPENINGS = (*(begin.lower() for begin, _ in (*_THOUGHTS, *_ANSWERS)), _CHANNEL)
 
 
-def memo(function: Callable[P, T]) -> Callable[P, T]:
-    """The function with its last results kept; its arguments are hashable."""
-    return cast("Callable[P, T]", lru_cache(maxsize=256)(function))
+def memo(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Cache a function of hashable arguments, and keep its type for the type checker."""
+    return cast("Callable[Parameters, Result]", lru_cache(maxsize=256)(function))
 
 
 class NotAsAsked(ValueError):
-    """An answer is not of the asked form; the text tells the model what is wrong."""
+    """Raised for an answer in the wrong form; the text tells the model what is wrong."""
 
 
 class Doubtful(NotAsAsked):
-    """An answer is in form but looks like an oversight; the model is asked once more.
+    """Raised for an answer in form that looks like an oversight; the model is asked once more.
 
-    `outputs` is the answer as it was read. It stands if the second answer is no better.
+    `outputs` is the answer as it was read, which counts if the second one is no better.
     """
 
     def __init__(self, problem: str, outputs: dict[str, object]) -> None:
@@ -75,10 +72,10 @@ class Message:
 class Call:
     """One request to a model.
 
-    `variant` tells apart calls that say the same but shall differ. `by_line`: every line of the
-    answer stands for itself, so lines before a cut are kept; `by_item`: so does every item of its
-    lists. `second_temperature` is that of a second try; None: the first one's, as the user has set
-    it. `whole`: the answer is not streamed, because a stream of it has broken off.
+    `variant` distinguishes calls that say the same but shall get different answers. After a cut,
+    complete lines of the answer are kept with `by_line`, complete items of its lists with
+    `by_item`. `second_temperature` is that of a second try (None: unchanged). A `whole` answer is
+    not streamed, because an earlier stream of it broke off.
     """
 
     step: str
@@ -102,39 +99,40 @@ class Call:
 
     def again(self) -> "Call":
         """The same conversation at the temperature of a second try."""
-        heat = max(self.temperature or 0.0, self.second_temperature or 0.0)
-        return self if self.second_temperature is None else replace(self, temperature=heat)
+        if self.second_temperature is None:
+            return self
+        return replace(self, temperature=max(self.temperature or 0.0, self.second_temperature))
 
     def repaired(self, problem: str) -> "Call":
         """A second try that tells the model what was wrong with its first answer.
 
-        That answer is not shown: a model that reads it tends to write it again. The sentence ends
-        the last turn, because some servers refuse two turns of one role.
+        The answer is not shown, because a model that reads it tends to write it again. The
+        sentence ends the last turn, because some servers refuse two turns of one role.
         """
         *before, last = self.messages
         ask = (
             f"An earlier answer cannot be read: {neutralise(problem)} "
             "Answer complete, in the form asked for, nothing else."
         )
-        told = replace(last, content=f"{last.content}\n\n{ask}")
-        return replace(self.again(), messages=(*before, told))
+        last = replace(last, content=f"{last.content}\n\n{ask}")
+        return replace(self.again(), messages=(*before, last))
 
     def tokens(self) -> int:
-        """About how many tokens go in."""
+        """The input tokens, estimated."""
         return sum(rough_tokens(message.content) + 4 for message in self.messages)
 
     def most_tokens(self) -> int:
-        """How many tokens go in at the most."""
+        """An upper bound of the input tokens."""
         return most_tokens([message.content for message in self.messages])
 
     def least_tokens(self) -> int:
-        """How many tokens go in at the least: one a word, one for three ideographs."""
+        """A lower bound of the input tokens: one a word, one for three ideographs."""
         return sum(len(it.content.split()) + _wide(it.content) // 3 for it in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer without its thinking. Output tokens include those of the thinking."""
+    """One answer without its thinking, whose tokens are among the output tokens."""
 
     text: str
     finish: Literal["stop", "length", "withheld"]
@@ -143,25 +141,25 @@ class Reply:
 
 
 def _wide(text: str) -> int:
-    """How many ideographs, kana and hangul a text has."""
+    """The number of ideographs, kana and hangul in a text."""
     if text.isascii():
         return 0
     return len(text.encode("utf-16-be", "surrogatepass")[::2].translate(None, _NARROW))
 
 
 def rough_tokens(text: str) -> int:
-    """About how many tokens a text has: four letters, or one ideograph, a token."""
+    """The tokens of a text, estimated: four letters, or one ideograph, a token."""
     wide = _wide(text)
     return wide + (len(text) - wide) // 4 + 1
 
 
 def most_tokens(texts: Sequence[str]) -> int:
-    """Tokens of the texts at the most: a sixth more than our tokenizer counts."""
+    """An upper bound of the tokens of texts: a sixth more than our tokenizer counts."""
     return sum(number + number // 6 + 8 for number in count_tokens(texts))
 
 
 def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int) -> list[Item]:
-    """The first items that fit into `most` together; at least one, if there is any."""
+    """The first items whose sizes add up to at most `most`; at least one, if there is any."""
     chosen: list[Item] = []
     for item in items:
         most -= size(item)
@@ -172,7 +170,7 @@ def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int)
 
 
 def first_tokens(text: str, most: int) -> str:
-    """The beginning of a text in about so many tokens, ending in "…" where it was cut."""
+    """The beginning of a text in about `most` tokens, ending in "…" where it was cut."""
     words = text
     while rough_tokens(words) > max(most, 1):
         words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
@@ -180,7 +178,7 @@ def first_tokens(text: str, most: int) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """The answer alone. Thinking that is never closed leaves nothing."""
+    """The answer alone; thinking that is never closed leaves nothing."""
     if _FINAL_CHANNEL in text:
         return text.rpartition(_FINAL_CHANNEL)[2].removesuffix("<|return|>").strip()
     text = _after_thought(text)

@@ -1,4 +1,4 @@
-"""Compiling a step by an optimiser of DSPy's, measured on examples of its own."""
+"""Compiles a step with an optimiser of DSPy's on examples."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,10 @@ from prompts.engine.models import Models
 from prompts.engine.step import Step, StepModule
 
 Optimiser = Literal["bootstrap", "mipro", "gepa"]
-# What an answer is worth, 0 to 1: the example's outputs, then the step's.
+# The value of an answer, 0 to 1, by the example's outputs and the step's.
 Worth = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
 _DEMONSTRATIONS = 3
-_GOOD = 0.5  # what an answer is worth that may become a demonstration
+_GOOD = 0.5  # the least value of an answer that may become a demonstration
 
 
 def compile_step(
@@ -27,15 +27,15 @@ def compile_step(
     models: Models,
     seed: int = 0,
 ) -> StepModule:
-    """The step with the demonstrations (bootstrap), and instructions (mipro, gepa), found.
+    """The step with demonstrations (bootstrap) or also instructions (mipro, gepa).
 
-    `examples` hold the step's inputs, and its outputs or whatever `worth` reads, by name. The
-    optimiser's own prompts go to the role's model. Raises ModelMisconfigured where it has none.
+    `examples` hold the step's inputs by name, and its outputs or whatever `worth` reads. The
+    optimiser's own prompts go to the role's model. Raises ModelMisconfigured where there is none.
     """
     module, lm = step.module, models.lm(step.role)
     inputs, outputs = list(module.signature.input_fields), list(module.signature.output_fields)
     known = [dspy.Example(**example).with_inputs(*inputs) for example in examples]
-    # An example without known outputs is no demonstration; the step's own good answers are.
+    # Examples without outputs cannot be demonstrations; good answers of the step can.
     labelled = _DEMONSTRATIONS if all(set(outputs) <= set(it) for it in examples) else 0
 
     def metric(example: dspy.Example, prediction: dspy.Prediction, *_: object) -> float:

@@ -1,10 +1,9 @@
-"""Effort and profile: how much of a question goes to models, and how long their prompts may be.
+"""Effort and profile: how many steps ask models, and how long their prompts may be.
 
-A step whose role has a model asks it, and what it says stands. Rules only spare calls, the fewer
-the higher the effort: `low` retrieves and answers, `medium` spares what was shown to be harmless,
-`high` spares nothing. The trace of an answer names each call that was spared. A profile says what
-the models can do: a `small` one is asked for none of the steps that help (`HELPERS`), since it
-gains nothing by them.
+A step whose role has a model asks it; rules only spare calls: at `low` effort all but retrieval and
+answer, at `medium` those that were shown to be harmless, at `high` none. The trace of an answer
+names each spared call. A profile says what the models can do: a `small` one is asked for none of
+the steps that help (`HELPERS`), since it gains nothing by them.
 """
 
 import re
@@ -18,7 +17,7 @@ LARGE = 14.0  # billions of parameters from which a model is large
 # "1.5b", "8x7b", "135m"; not "4bit", nor the "k" of a context.
 _SIZE = re.compile(r"(?<![\d.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 
-# A model with a larger context window reads more, but not without end: what it reads is paid for.
+# A model with a larger context window reads more, within limits: its input is paid for.
 USUAL_WINDOW = 128_000
 MOST_GROWTH = 4.0
 WINDOW_SHARE = 0.4  # of a small window, what one input may take
@@ -26,15 +25,15 @@ WINDOW_SHARE = 0.4  # of a small window, what one input may take
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """The most tokens that a prompt holds of one kind of input.
+    """The most tokens of each kind of input in a prompt.
 
-    `answer`: evidence of an answer. `notes`: what earlier steps made of it. `part`: evidence of a
+    `answer`: evidence of an answer. `notes`: results of earlier steps. `part`: evidence of a
     sub-question's answer. `filter`: passages in one call that judges them. `structure`: text in one
-    call that structures it. `structures`: what all documents together give to be structured. `map`:
-    community reports (or texts) in one call of the map step. `points`: partial answers that the
-    reduce step reads. `rate`: lists that a step chooses from. `report`: what a community's report
-    is written from. `summary`: statements that a description is written from. `examples`: a user's
-    own examples, which are read again with every passage.
+    call that structures it. `structures`: text of all documents to be structured. `map`: community
+    reports (or texts) in one call of the map step. `points`: partial answers that the reduce step
+    reads. `rate`: lists that a step chooses from. `report`: sources of a community's report.
+    `summary`: statements behind a description. `examples`: a user's own examples, which every
+    passage's prompt repeats.
     """
 
     answer: int
@@ -51,12 +50,12 @@ class TokenLimits:
     examples: int
 
     def within(self, window: int | None) -> "TokenLimits":
-        """Grown or shrunk with a model's context window in tokens (None: unknown)."""
+        """The limits for a model's context window in tokens (None: unknown)."""
         if window is None:
             return self
         growth, most = min(max(1.0, window / USUAL_WINDOW), MOST_GROWTH), int(WINDOW_SHARE * window)
         grown = {name: int(getattr(self, name) * growth) for name in LIMIT_NAMES}
-        # `structures` are read in many calls: a small window makes them more, not less.
+        # `structures` are read in several calls: a small window means more calls.
         within = {name: min(limit, most) for name, limit in grown.items() if name != "structures"}
         return TokenLimits(**{**grown, **within})
 
@@ -69,40 +68,36 @@ LIMITS: dict[Effort, TokenLimits] = {
     "medium": TokenLimits(*_MEDIUM),
     "high": TokenLimits(*_HIGH),
 }
-# The evidence of an answer by a small model: so many passages within so many tokens. On HotpotQA,
-# with passages of a hundred words, five more cost it time and gained nothing; of long passages five
-# fill the tokens (docs/benchmarks.md).
+# The tokens and passages of evidence for an answer by a small model. On HotpotQA, five more
+# passages of a hundred words took time and gained nothing; five long ones fill the tokens
+# (docs/benchmarks.md).
 SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 1_400, "high": 2_800}
 SMALL_PASSAGES: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 10}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
-# The steps that help a strong model, before an answer and, the last, at an index; what the user
-# asks for is done anyway. A model of 1.5 billion parameters called all of 33 near pairs the same,
-# most of them wrongly (docs/tour.md).
+# Steps that help a large model before an answer, and ("resolve") in an index; the user may still
+# ask for them. A model of 1.5 billion parameters called all of 33 near pairs the same, most of them
+# wrongly (docs/tour.md).
 HelperStep = Literal[
     "rewrite", "choose", "route", "structurize", "filter", "decompose", "rate", "resolve"
 ]
 HELPERS: tuple[HelperStep, ...] = get_args(HelperStep)
-HELPFUL: Mapping[Profile, frozenset[HelperStep]] = {
-    "small": frozenset(),
-    "large": frozenset(HELPERS),
-}
 GAINLESS = "a small model gains nothing by it"
 LEFT_OUT = "it is not among TRELLIS_HELPER_STEPS"
 
 
 def billions_of(name: str) -> float | None:
-    """How many billion parameters a model's name tells of; None: of none."""
+    """The billions of parameters in a model's name; None without a number."""
     sizes = _SIZE.findall(name.rpartition("/")[2])
     unit_of = {"b": 1.0, "m": 0.001}
-    told = (float(times or 1) * float(it) * unit_of[unit.lower()] for times, it, unit in sizes)
-    return max(told, default=None)
+    named = (float(times or 1) * float(it) * unit_of[unit.lower()] for times, it, unit in sizes)
+    return max(named, default=None)
 
 
 def guessed_profile(name: str, window: int | None = None) -> Profile:
     """The profile of a model by the size in its name, or else by the window that the user set.
 
-    A window that cannot hold the evidence of an answer at medium effort is a small model's.
+    A window too small for the evidence of an answer at medium effort means a small model.
     """
     billions = billions_of(name)
     if billions is not None:
@@ -115,8 +110,8 @@ def guessed_profile(name: str, window: int | None = None) -> Profile:
 class Policy:
     """The effort of a question or an index run, its token limits, and what its models can do.
 
-    `helpers`: the steps that help and are asked; None is as the profile says. `passages`: the most
-    that an answer is written from; None is any number.
+    `helpers` are the helping steps to ask (None: as the profile says), `passages` the most that an
+    answer is written from (None: any number).
     """
 
     effort: Effort = "medium"
@@ -134,7 +129,7 @@ class Policy:
         profile: Profile = "large",
         helpers: frozenset[HelperStep] | None = None,
     ) -> "Policy":
-        """The policy for models with this window; limits that are `given` hold as they are."""
+        """The policy for models with this window; `given` limits replace the usual ones."""
         limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
         usual, passages = LIMITS[effort], None
         if profile == "small":
@@ -143,8 +138,9 @@ class Policy:
         return cls(effort, limits_here, profile, helpers, passages)
 
     def spared(self, step: str) -> str:
-        """Why the step's model is not asked; empty where it may be."""
-        asked = HELPFUL[self.profile] if self.helpers is None else self.helpers
-        if step not in HELPERS or step in asked:
+        """The reason not to ask the step's model; empty where it may be asked."""
+        if step not in HELPERS:
             return ""
-        return GAINLESS if self.helpers is None else LEFT_OUT
+        if self.helpers is None:
+            return GAINLESS if self.profile == "small" else ""
+        return "" if step in self.helpers else LEFT_OUT

@@ -1,4 +1,4 @@
-"""Embedders: which model turns texts into vectors, each text only once."""
+"""Embedders turn texts into vectors, each text only once."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from prompts.text.segment import script_of
 Floats = npt.NDArray[np.float32]
 
 BUNDLED = "all-MiniLM-L6-v2"
-_MOST_RECENT = 8_192  # vectors: those of the sentences of some hundred questions
+_MOST_RECENT = 8_192  # vectors: the sentences of a few hundred questions
 
 
 class VectorCache(Protocol):
@@ -39,9 +39,9 @@ def text_hash(text: str) -> str:
 class EmbeddingForm:
     """How a model is used.
 
-    The prompts stand before queries and passages (None: the model's own). `dimension` is how many
-    of a vector's first numbers are kept (None: all), as models that were trained for it allow
-    (Matryoshka, arXiv 2205.13147).
+    The prompts are put before queries and passages (None: the model's own). The first `dimension`
+    numbers of a vector are kept (None: all), which models trained for it allow (Matryoshka, arXiv
+    2205.13147).
     """
 
     query_prompt: str | None = None
@@ -49,21 +49,21 @@ class EmbeddingForm:
     dimension: int | None = None
 
     def named(self, model: str) -> str:
-        """The name of the vector space; queries lie in that of the passages."""
+        """The name of the vector space, which queries and passages share."""
         numbers = f" [{self.dimension} numbers]" if self.dimension else ""
         prompt = f" [{self.passage_prompt!r}]" if self.passage_prompt is not None else ""
         return f"{model}{numbers}{prompt}"
 
 
 class Embedder(ABC):
-    """Texts to unit vectors: each distinct text goes to the model once, or not at all.
+    """Makes unit vectors of texts; each distinct text goes to the model at most once.
 
-    `name` stands for the vector space: vectors of one name can be compared. New vectors are in the
-    cache before they are used, after every `kept_after` texts.
+    `name` identifies the vector space: vectors under one name can be compared. Texts go to the
+    model in batches of `batch_size`, whose vectors are in the cache before the next batch.
     """
 
-    tells_queries = False  # whether the model may have a prompt of its own for queries
-    kept_after = 256
+    has_query_prompt = False  # whether the model may have a prompt of its own for queries
+    batch_size = 256
 
     def __init__(
         self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None
@@ -76,19 +76,19 @@ class Embedder(ABC):
     @property
     @abstractmethod
     def max_tokens(self) -> int:
-        """What one vector reads of a text, special tokens included."""
+        """The tokens of a text that one vector represents, special tokens included."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers the model's own vectors have."""
+        """The number of dimensions of the model's own vectors."""
 
     @abstractmethod
     def _encode(self, texts: list[str], query: bool) -> Floats: ...
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions of a vector."""
         return self.form.dimension or self.width
 
     def _passage_prompt(self) -> str:
@@ -98,18 +98,18 @@ class Embedder(ABC):
         return estimated_tokens(text)
 
     def _count(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
-        """So many distinct texts were asked for, of which so many had no vector yet."""
+        """Enter how many distinct texts were asked for, and how many had no vector yet."""
 
     def metered(self, meter: Meter) -> "Embedder":
-        """The same embedder, whose calls are entered into this ledger under the step `embed`."""
+        """The same embedder, which enters its calls into this ledger under the step `embed`."""
         return self
 
     def reads(self, text: str) -> bool:
-        """Whether a vector of this text means anything; else it is retrieved lexically."""
+        """Whether a vector of this text means anything; other texts are retrieved lexically."""
         return text.strip() != ""
 
     def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
-        """Consecutive [start, end) spans that cover `text`, each readable whole."""
+        """Consecutive [start, end) spans that cover `text`, each of at most `max_tokens`."""
         limit = min(max_tokens or self.max_tokens, self.max_tokens) - 2  # a token at either end
         room = limit - len(self._tokens(self._passage_prompt()))
         return windows_of(text, self._tokens(text), room)
@@ -117,8 +117,8 @@ class Embedder(ABC):
     def embed(self, texts: Sequence[str], query: bool = False, *, keep: bool = True) -> Floats:
         """Unit vectors, len(texts) x dimension. Longer texts are cut: see `windows`.
 
-        `query`: the texts are looked for among passages, which some models are told. New vectors
-        go into the cache, or with `keep` false only into the memory of the process.
+        `query`: the texts are queries, which get another prompt in some models. New vectors go
+        into the cache, or without `keep` only into the memory of the process.
         """
         if not texts:
             return np.empty((0, self.dimension), np.float32)
@@ -130,10 +130,10 @@ class Embedder(ABC):
             vectors |= self.cache.get_many(self.name, unknown)
         missing = [text for text, key in hashes.items() if key not in vectors]
         asked = len(missing)
-        while missing:  # `kept_after` may become less meanwhile
-            part = missing[: self.kept_after]
+        while missing:  # `batch_size` may become less meanwhile
+            part = missing[: self.batch_size]
             missing = missing[len(part) :]
-            # A lone surrogate (of a broken page) has no UTF-8; one sign for it keeps all offsets.
+            # A lone surrogate has no UTF-8; one character in its place keeps all offsets.
             encoded = self._encode([it.encode("utf-8", "replace").decode() for it in part], query)
             unit_vectors = _unit(self._cut(encoded), len(part), self.name)
             fresh = {hashes[text]: it for text, it in zip(part, unit_vectors, strict=True)}
@@ -156,8 +156,8 @@ class Embedder(ABC):
         return np.stack([vectors[hashes[text]] for text in texts]).astype(np.float32, copy=False)
 
     def _key(self, text: str, query: bool) -> str:
-        """The key in the cache; a query has its own where it may read otherwise."""
-        prompted = self.tells_queries or self.form.query_prompt or self.form.passage_prompt
+        """The key in the cache; queries have other ones where prompts may differ."""
+        prompted = self.has_query_prompt or self.form.query_prompt or self.form.passage_prompt
         if not query or not prompted:
             return text_hash(text)
         return text_hash(f"query {self.form.query_prompt!r}\n{text}")
@@ -175,7 +175,7 @@ class Embedder(ABC):
 
 
 def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[float]:
-    """The cosine of a question with each text; 0 where the embedder cannot read the question."""
+    """The cosine of a question with each text; zeros where the embedder cannot read it."""
     if not embedder.reads(question):
         return [0.0] * len(texts)
     vectors = embedder.embed(texts, keep=False)
@@ -197,7 +197,7 @@ class BundledMiniLM(Embedder):
         return MiniLM(bundled_folder())
 
     def reads(self, text: str) -> bool:
-        """Text mostly in Latin script; figures without letters too."""
+        """Whether a text is mostly in Latin script, or has digits and no letters."""
         script = script_of(text)
         return script == "latin" or (script == "none" and any(map(str.isdigit, text)))
 
@@ -209,13 +209,13 @@ class BundledMiniLM(Embedder):
 
 
 class NoEmbedder(Embedder):
-    """Lexical retrieval only: reads no text."""
+    """Reads no text, so that retrieval is lexical only."""
 
     width = 0
     max_tokens = 0
 
-    def __init__(self, name: str = "none") -> None:
-        super().__init__(name, None)
+    def __init__(self) -> None:
+        super().__init__("none", None)
 
     def reads(self, text: str) -> bool:
         return False
@@ -231,7 +231,7 @@ class NoEmbedder(Embedder):
 
 
 def _unit(vectors: Floats, count: int, name: str) -> Floats:
-    """The rows at unit length; ModelRefused where there is not one finite row for each text."""
+    """The rows at unit length; ModelRefused without one finite row for each text."""
     if vectors.ndim != 2 or len(vectors) != count:
         problem = f"with an array of shape {vectors.shape}"
     else:

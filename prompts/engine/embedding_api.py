@@ -1,4 +1,4 @@
-"""Vectors from a server that speaks OpenAI's `/v1/embeddings`."""
+"""Vectors from a server with OpenAI's `/v1/embeddings`."""
 
 import copy
 import time
@@ -12,12 +12,12 @@ from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCach
 from prompts.engine.errors import BatchTooLarge, ModelRefused
 from prompts.engine.json_api import ApiUse, JsonApi
 from prompts.engine.providers import Endpoint
-from prompts.engine.refusals import HABITS, Failure, Habits
+from prompts.engine.refusals import HABITS, Failure
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
-_BATCH = 64
+_BATCH_SIZE = 64
 _ENCODING = "encoding_format"
 USE = ApiUse("/embeddings", "embedding model", "TRELLIS_EMBEDDING", "use the embedding `bundled`")
 
@@ -33,10 +33,7 @@ class _EmbeddingResponse(BaseModel):
 
 
 class ApiEmbedder(Embedder):
-    """A served embedding model. Its name holds the host.
-
-    The vectors of one request are in the cache before the next request is sent.
-    """
+    """A served embedding model, with its host in its name."""
 
     max_tokens = 512  # what most served models read; their servers refuse or cut more
 
@@ -51,51 +48,48 @@ class ApiEmbedder(Embedder):
         self._api = JsonApi(where, USE, sleep)
         super().__init__(self._api.name, cache, form)
         self._model = where.model
-        self._habits = HABITS.setdefault((self._api.address, where.name), Habits())
+        self._habits = HABITS[self._api.address, where.name]
         self._price = price_of(where.name) if where.listed else None
-        self._widths: list[int] = []  # of the first vectors; shared by all views
+        self._widths: list[int] = []  # of the first vectors; shared by all copies
         self.meter = Meter()
         self.spend_budget = SpendBudget()
 
     def metered(self, meter: Meter) -> "ApiEmbedder":
-        view = copy.copy(self)
-        view.meter = meter
-        return view
+        copied = copy.copy(self)
+        copied.meter = meter
+        return copied
 
     def within(self, spend_budget: SpendBudget) -> "ApiEmbedder":
-        """The same embedder with this to spend."""
-        view = copy.copy(self)
-        view.spend_budget = spend_budget
-        return view
+        copied = copy.copy(self)
+        copied.spend_budget = spend_budget
+        return copied
 
     @property
-    def kept_after(self) -> int:  # type: ignore[override]  # it is learnt
-        """As many texts as one request holds."""
-        return self._habits.most_texts or _BATCH
+    def batch_size(self) -> int:  # type: ignore[override]  # it is learnt
+        return self._habits.most_texts or _BATCH_SIZE
 
     @property
     def unpriced(self) -> bool:
-        """Whether nobody knows what it costs."""
         return self._price is None
 
     def forecast(self, texts: Mapping[str, str]) -> Spent:
-        """What embedding these texts, by their hashes, would take; cached ones take nothing."""
+        """The cost of embedding these texts by their hashes; cached ones cost nothing."""
         known = self.cache.get_many(self.name, list(texts)) if self.cache else {}
         missing = [text for key, text in texts.items() if key not in known]
-        tokens, calls = sum(count_tokens(missing)), -(-len(missing) // self.kept_after)
+        tokens, calls = sum(count_tokens(missing)), -(-len(missing) // self.batch_size)
         cost = self._price.cost(tokens, 0) if self._price else None
         return Spent(calls=calls, input_tokens=tokens, cost_usd=cost if missing else 0.0)
 
     @property
     def width(self) -> int:
-        """Asked of the server by one short text where no vector has come yet."""
+        """The width of the server's vectors; a short text is embedded to learn it."""
         if not self._widths:
             self._encode(["dimension"], query=False)
         return self._widths[0]
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
-        """Asks for fewer texts at a time, or without an encoding, once the server refused it."""
-        size = self.kept_after
+        """The server's vectors; smaller requests, or without an encoding, after a refusal."""
+        size = self.batch_size
         if len(texts) > size:
             parts = [texts[at : at + size] for at in range(0, len(texts), size)]
             return np.concatenate([self._encode(part, query) for part in parts])
@@ -122,8 +116,8 @@ class ApiEmbedder(Embedder):
             if _ENCODING not in self._habits.left_out:
                 body[_ENCODING] = "float"
             answer = self._api.post(body, _EmbeddingResponse)
-            told = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
-            tokens = told if isinstance(told, int) else sum(map(rough_tokens, texts))
+            count = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
+            tokens = count if isinstance(count, int) else sum(map(rough_tokens, texts))
             bill.used = tokens, 0
         cost = price.cost(tokens, 0) if price else None
         seconds = time.monotonic() - started
@@ -132,7 +126,7 @@ class ApiEmbedder(Embedder):
         return self._checked(answer.data, len(texts))
 
     def _checked(self, data: list[_Row], many: int) -> Floats:
-        """The vectors in the order of the texts; ModelRefused where they are not one a text."""
+        """The vectors in the order of the texts; ModelRefused without one for each text."""
         rows = _in_order(data)
         if len(rows) != many:
             raise ModelRefused(
@@ -152,13 +146,13 @@ class ApiEmbedder(Embedder):
         return np.array([row.embedding for row in rows], np.float32)
 
     def _count(self, texts: int, missing: int) -> None:
-        """What the cache spared are the calls that would have been made without it."""
-        if spared := -(-texts // self.kept_after) - -(-missing // self.kept_after):
+        """Enter the calls that the cache has spared."""
+        if spared := -(-texts // self.batch_size) - -(-missing // self.batch_size):
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """The rows by their numbers, or as they came without; none where two have one number."""
+    """The rows by their index, or as given without one; none where the indexes are wrong."""
     numbers = [row.index for row in rows]
     if len(set(numbers)) <= 1:
         return rows

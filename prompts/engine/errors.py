@@ -1,19 +1,19 @@
 """The errors of models and embedders.
 
 EngineError
-├── ModelMisconfigured   a name, key, address or setting is wrong: trying again cannot help
-│   ├── BadKey               the server does not accept the key
-│   ├── UnknownModel         the server does not serve this model
-│   └── QuotaExhausted       what was paid for is used up
-├── BudgetSpent          the next call could cost more than is left of the budget
-├── ModelUnavailable     the model cannot be reached or is overloaded: trying again later can help
-└── ModelRefused         the model answered, but not what was asked for
-    ├── BatchTooLarge        the server takes fewer texts in one request
-    └── NoUsableAnswer       another model, or another text, could have got an answer
-        ├── ContextOverflow      the request is longer than the model can read
-        ├── AnswerTruncated      the answer is longer than the model may write
-        ├── AnswerMalformed      the answer is not of the asked form, also after one repair
-        └── AnswerWithheld       the provider's filter let no answer through
+├── ModelMisconfigured: trying again cannot help
+│   ├── BadKey
+│   ├── UnknownModel
+│   └── QuotaExhausted
+├── BudgetSpent
+├── ModelUnavailable: trying again later can help
+└── ModelRefused
+    ├── BatchTooLarge
+    └── NoUsableAnswer: another model, or another text, can help
+        ├── ContextOverflow
+        ├── AnswerTruncated
+        ├── AnswerMalformed
+        └── AnswerWithheld
 """
 
 
@@ -42,7 +42,7 @@ class UnknownModel(ModelMisconfigured):
 
 
 class QuotaExhausted(ModelMisconfigured):
-    """The account has no credit left; waiting does not bring it back."""
+    """The account has no credit left."""
 
 
 class BudgetSpent(EngineError):
@@ -79,11 +79,11 @@ class ContextOverflow(NoUsableAnswer):
 
 
 class AnswerTruncated(NoUsableAnswer):
-    """The answer was cut at the limit of tokens, also at twice the limit."""
+    """The answer was cut at the limit of tokens."""
 
 
 class AnswerMalformed(NoUsableAnswer):
-    """The answer is not of the asked form, also after one repair."""
+    """The answer is not of the asked form."""
 
 
 class AnswerWithheld(NoUsableAnswer):

@@ -1,7 +1,7 @@
-"""A language model in one file as a role's model: `gguf/PATH`, computed by llama.cpp.
+"""A language model in one file as a role's model: `gguf/PATH`, run by llama.cpp.
 
-llama.cpp's own server runs inside this process: it speaks OpenAI's language on a port of this
-machine, and asks for a key that no other user knows.
+llama.cpp's own server runs inside this process, with OpenAI's interface on a local port and a key
+that no other user knows.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from prompts.engine.providers import GGUF, Endpoint, GgufSettings
 from prompts.engine.refusals import Habits
 
 _KEPT_PROMPTS = 1024  # MiB; llama.cpp would keep read prompts in up to 8 GiB of memory
-_TURN = threading.Lock()  # one call loads a model, the others wait for it
+_LOADING = threading.Lock()  # one call loads a model, the others wait for it
 _ERRORS = 1  # llama.cpp's verbosity: errors alone
 
 
@@ -46,31 +46,32 @@ def file_of(name: str) -> Path:
 
 
 def address_of_file(name: str) -> str:
-    """The model's name and when its file was written: an earlier file gave other answers."""
+    """The model's name with the time of its file, since an earlier file gave other answers."""
     return f"{name}@{file_of(name).stat().st_mtime_ns}"
 
 
 class FileServer(ChatServer):
-    """A model in one file; it is loaded at its first call."""
+    """A model in one file, loaded at its first call."""
 
     def __init__(self, name: str, settings: GgufSettings, habits: Habits) -> None:
         self.address = address_of_file(name)
-        super().__init__(Endpoint(name, Path(name).stem, self.address, None, "", False), habits)
+        endpoint = Endpoint(name, Path(name).stem, self.address, key=None, listed=False)
+        super().__init__(endpoint, habits)
         self._file = self.address, file_of(name), settings
 
     async def located(self) -> Endpoint:
-        """Where llama.cpp serves it. Raises ModelMisconfigured where it cannot be loaded."""
+        """llama.cpp's endpoint. Raises ModelMisconfigured where it cannot load the model."""
         url, key = await asyncio.to_thread(self._load)
         return replace(self.endpoint, url=url, key=key)
 
     def _load(self) -> tuple[str, str]:
-        with _TURN:
+        with _LOADING:
             return served(*self._file)[:2]
 
 
 @cache
 def served(_address: str, path: Path, settings: GgufSettings) -> tuple[str, str, Any]:
-    """The address and key of the server of a file, and the server, which lives as long as we."""
+    """The address and key of a file's server, and the server, which lives with the process."""
     if find_spec("xllamacpp") is None:
         raise ModelMisconfigured(
             f"{GGUF}{path} needs llama.cpp, which is not installed.",

@@ -1,7 +1,6 @@
-"""Steps that only help: the work goes on where their model gives no usable answer.
+"""Runs steps that only help: the work goes on where their model gives no usable answer.
 
-Only the step that writes the answer may end a question. What the user has to mend (no connection, a
-bad key, a spent budget) ends it in any step.
+What the user has to repair (no connection, a bad key, a spent budget) ends a question in any step.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +10,7 @@ from prompts.engine.errors import NoUsableAnswer
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.step import Step
 
-MOST_SHOWN = 300  # characters of an error, which may quote what the model wrote
+_MOST_SHOWN = 300  # characters of an error, which may quote what the model wrote
 S = TypeVar("S", bound=Step)
 T = TypeVar("T")
 
@@ -24,11 +23,10 @@ async def helped(
     otherwise: Callable[[], T] | None = None,
     wanted: bool = False,
 ) -> T:
-    """What `run` gives with the step, or a substitute where its model has no usable answer.
+    """What `run` makes with the step, or a substitute where its model has no usable answer.
 
-    The substitute is what `otherwise` gives, or else `run` with the step as it is without a model.
-    `instead` tells the trace what was done. No profile spares a step that is `wanted`, because the
-    user asked for it.
+    The substitute is the result of `otherwise`, or else of `run` without the model; `instead`
+    describes it in the trace. The profile does not spare a step that the user `wanted`.
     """
     if step.is_offline:
         return await run(step)
@@ -39,6 +37,6 @@ async def helped(
         try:
             return await run(step)
         except NoUsableAnswer as error:
-            reason = " ".join(mask_keys(error.message).split())[:MOST_SHOWN]
+            reason = " ".join(mask_keys(error.message).split())[:_MOST_SHOWN]
             meter.degrade(step.step, reason, instead)
     return otherwise() if otherwise is not None else await run(step.without_model())

@@ -1,4 +1,4 @@
-"""Calls servers of models that do not write (embeddings, reranking): JSON there, JSON back."""
+"""Calls servers of embedding and reranking models: JSON requests, JSON answers."""
 
 import random
 import time
@@ -30,7 +30,7 @@ _SECONDS = 60.0  # for one request and its whole reply
 
 @dataclass(frozen=True)
 class ApiUse:
-    """What a server is called for: its path, the setting that names it, what to do instead."""
+    """The purpose of a server: path, kind of model, setting, and what a user can do without it."""
 
     path: str
     kind: str
@@ -41,7 +41,7 @@ class ApiUse:
 class JsonApi:
     """One path of a server, called from any thread.
 
-    `name` holds the host, because two servers may call two models the same.
+    `name` holds the host, because two servers may have models of one name.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class JsonApi:
         self._seconds = seconds
 
     def post(self, body: Mapping[str, object], form: type[Answer]) -> Answer:
-        """What the server answers; overload and broken connections are tried again.
+        """The server's answer; overload and broken connections are tried again.
 
         Raises an EngineError with a remedy, ModelRefused for an answer of another form.
         """
@@ -84,7 +84,7 @@ class JsonApi:
             failed += 1
             if not answer.retryable:
                 raise answer.error from answer
-            # A server that asks for more than a minute is told of sooner than waited for.
+            # Where the server asks for a wait of more than a minute, the user decides.
             if failed == _ATTEMPTS or (answer.wait or 0) > LONGEST_WAIT:
                 raise ModelUnavailable(
                     f"The {self._use.kind} {self.name!r} did not answer: {answer.error.message}",
@@ -102,7 +102,7 @@ class JsonApi:
                     if len(content) > LONGEST_REPLY:
                         words = f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB"
                         return unreachable(self.name, self.address, words)
-                    if time.monotonic() > until:  # the client's own limit begins anew each time
+                    if time.monotonic() > until:  # the client's limit is for each chunk
                         words = f"the reply was not whole within {self._seconds:g} s"
                         return unreachable(self.name, self.address, words)
         except httpx.TransportError as error:

@@ -1,7 +1,7 @@
-"""JSON as models write it: found among prose, mended where nothing is lost, never completed.
+"""Reads JSON as models write it: among prose, repaired where nothing is lost, never completed.
 
-json-repair mends what is out of form. It would also close what was cut off and drop what it cannot
-place, so it gets only what ends by itself, and no letter may be lost.
+json-repair would also close what was cut off and drop what it cannot place, so it gets only text
+that has an end, and its result must keep every letter.
 """
 
 import copy
@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import json_repair
 from pydantic import BaseModel, ValidationError
@@ -33,7 +33,7 @@ _CODE = re.compile(r"\\u([0-9a-f]{4})")
 _ENDS_VALUE = re.compile(
     r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.IGNORECASE
 )
-_OF_SO_MANY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
+_SCORE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
 
 
 def read_object(answer: str, model: type[Model]) -> Model:
@@ -43,30 +43,30 @@ def read_object(answer: str, model: type[Model]) -> Model:
     """
     found: Model | None = None
     problem = NotAsAsked("it holds no JSON object.")
-    for value, mended in _objects(answer):
+    for value, repaired in _objects(answer):
         try:
-            read = value if isinstance(value, NotAsAsked) else _read(model, value, mended)
+            if isinstance(value, NotAsAsked):
+                raise value
+            read = _read(model, value, repaired)
         except NotAsAsked as error:
-            read = error
-        if isinstance(read, NotAsAsked):
-            problem = read
-        elif found is not None and read != found:
+            problem = error
+            continue
+        if found is not None and read != found:
             raise NotAsAsked("more than one JSON object was given.")
-        else:
-            found = read
+        found = read
     if found is None:
         raise problem
     return found
 
 
 def number_of(text: str) -> str:
-    """The 7 of "7/10", "7 out of 10" and "7 (high)"; any other text as it is."""
-    scored = _OF_SO_MANY.fullmatch(text)
+    """The 7 of "7/10", "7 out of 10" and "7 (high)"; any other text unchanged."""
+    scored = _SCORE.fullmatch(text)
     return scored[1] if scored else text
 
 
 def _objects(answer: str) -> Iterator[tuple[dict[str, Any] | NotAsAsked, bool]]:
-    """The objects in an answer, or what keeps one from being read; whether each was mended."""
+    """The objects in an answer, or what is wrong with one; and whether each was repaired."""
     answer = _LATEX.sub(lambda escape: escape[1] or "\\\\", _unquoted(answer))
     decoder = json.JSONDecoder(strict=False)  # a quoted source may hold control characters
     at = 0
@@ -78,10 +78,10 @@ def _objects(answer: str) -> Iterator[tuple[dict[str, Any] | NotAsAsked, bool]]:
             value, at = decoder.raw_decode(answer, at)
             yield value, False
         except json.JSONDecodeError as error:
-            mended = _mended(answer[at:])
-            told = f"the JSON is broken at character {error.pos}: {error.msg}."
-            yield mended or NotAsAsked(told), True
-            if mended or '"' in answer[at : at + 5]:  # what is whole inside it is no answer
+            repaired = _repaired(answer[at:])
+            problem = f"the JSON is broken at character {error.pos}: {error.msg}."
+            yield repaired or NotAsAsked(problem), True
+            if repaired or '"' in answer[at : at + 5]:  # an object inside it is no answer
                 return
             at += 1
         except (RecursionError, ValueError) as error:  # or a figure of thousands of digits
@@ -89,14 +89,14 @@ def _objects(answer: str) -> Iterator[tuple[dict[str, Any] | NotAsAsked, bool]]:
             return
 
 
-def _mended(text: str) -> dict[str, Any] | None:
-    """The object that json-repair makes of this; None where something would be lost."""
+def _repaired(text: str) -> dict[str, Any] | None:
+    """The object that json-repair makes of a text; None where something would be lost."""
     text, brace, rest = text.rpartition("}")
     text += brace
     if text.count("{") > text.count("}") or _GOES_ON.search(rest):
         return None
     if not any(_ENDS_VALUE.search(last) for last in (text, _COMMENT.sub(" ", text))):
-        return None  # its last text has no end
+        return None  # its last value has no end
     if '"' not in text:
         text = text.translate(_TYPOGRAPHIC)
     try:
@@ -115,7 +115,7 @@ def _letters(text: str) -> Counter[str]:
 
 
 def _unquoted(answer: str) -> str:
-    """The answer, out of the one JSON string that it may be."""
+    """The answer, decoded where all of it is one JSON string."""
     try:
         inner = json.loads(answer) if answer.lstrip()[:1] == '"' else answer
     except ValueError:
@@ -123,10 +123,10 @@ def _unquoted(answer: str) -> str:
     return inner if isinstance(inner, str) else answer
 
 
-def _read(model: type[Model], value: dict[str, Any], mended: bool) -> Model:
-    """The value as the model, also where it is the only field's own value, or wrapped once.
+def _read(model: type[Model], value: dict[str, Any], repaired: bool) -> Model:
+    """The value as the model, also where it is wrapped once, or is that of the only field.
 
-    A mended value has no key too many: that could be a part of a text.
+    A repaired value may have no unknown key, which could be a part of a text.
     """
     readings: list[object] = [value]
     if len(value) == 1:
@@ -138,26 +138,26 @@ def _read(model: type[Model], value: dict[str, Any], mended: bool) -> Model:
     problems = []
     for reading in readings:
         try:
-            return _validated(model, reading, mended)
+            return _validated(model, reading, "forbid" if repaired else None)
         except ValidationError as error:
             problems.append(error)
     first = problems[0].errors(include_url=False)[0]
-    place, said = ".".join(map(str, first["loc"])), str(first["input"])[:80]
-    raise NotAsAsked(f"{place} is {said!r}: {first['msg']}.") from problems[0]
+    place, given = ".".join(map(str, first["loc"])), str(first["input"])[:80]
+    raise NotAsAsked(f"{place} is {given!r}: {first['msg']}.") from problems[0]
 
 
-def _validated(model: type[Model], value: object, mended: bool) -> Model:
+def _validated(model: type[Model], value: object, extra: Literal["forbid"] | None) -> Model:
     try:
-        return model.model_validate(value, extra="forbid" if mended else None)
+        return model.model_validate(value, extra=extra)
     except ValidationError as error:
-        fitted = copy.deepcopy(value)
-        if not all(_fitted(fitted, problem) for problem in error.errors(include_url=False)):
+        corrected = copy.deepcopy(value)
+        if not all(_correct(corrected, problem) for problem in error.errors(include_url=False)):
             raise
-        return model.model_validate(fitted, extra="forbid" if mended else None)
+        return model.model_validate(corrected, extra=extra)
 
 
-def _fitted(value: Any, problem: ErrorDetails) -> bool:
-    """Whether the value at the problem's place has one reading; it is put there."""
+def _correct(value: Any, problem: ErrorDetails) -> bool:
+    """Put the one thing that can be meant at the problem's place; False where there is none."""
     *way, last = problem["loc"]
     given: Any = problem["input"]
     meant: object = None

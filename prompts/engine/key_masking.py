@@ -1,6 +1,6 @@
 """Masks configured keys in texts of servers and libraries before they are shown, logged or stored.
 
-A server may repeat the key that it was called with: in an answer, an error, or a quoted header.
+A server may repeat its key in an answer, an error, or a quoted header.
 """
 
 import base64
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MASK = "[key masked]"
-SHORTEST = 8  # a shorter key ("x", "EMPTY") is given where none is needed
-# Words that manuals of local servers give as a key.
+_SHORTEST = 8  # a shorter key ("x", "EMPTY") is no secret
+# Words that manuals of local servers use as a key.
 _PLACEHOLDERS = frozenset(
     "anything changeme dummy-key dummy_key lm-studio no-api-key no-key-needed no-key-required"
     " not-needed not-required notneeded password placeholder undefined".split()
@@ -31,29 +31,20 @@ _FORMS: tuple[str, ...] = ()  # each secret as it may be written, the longest fi
 
 
 def keep_secret(words: Iterable[str | None]) -> None:
-    """Mask these from now on, but for placeholders and those of fewer than 8 characters."""
-    global _FORMS  # noqa: PLW0603 -- what a process was told once holds for all of it
-    new = [it for it in words if it and len(it) >= SHORTEST and it.lower() not in _PLACEHOLDERS]
+    """Mask these from now on, except placeholders and those of fewer than 8 characters."""
+    global _FORMS  # noqa: PLW0603 -- the whole process masks a secret
+    new = [it for it in words if it and len(it) >= _SHORTEST and it.lower() not in _PLACEHOLDERS]
     with _LOCK:
         forms = {*_FORMS, *(form for word in new for form in _forms(word))}
         _FORMS = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands, in a URL, in HTML, and in JSON: once, or in JSON that a JSON holds."""
-    signs = [f"\\u{ord(sign):04x}" for sign in secret]
-    forms = {
-        secret,
-        secret.lower(),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        html.escape(secret),
-    }
-    forms |= {
-        secret.replace("/", "\\/"),
-        "".join(signs),
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-    }
+    """A secret as it is, in a URL, in HTML, in JSON, and in JSON inside of JSON."""
+    in_url = (quote(secret, safe=""), quote_plus(secret))
+    in_json = (secret.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1])
+    escaped = "".join(f"\\u{ord(character):04x}" for character in secret)
+    forms = {secret, secret.lower(), html.escape(secret), escaped, *in_url, *in_json}
     for _ in range(2):
         forms |= {json.dumps(form)[1:-1] for form in forms}
     return forms
@@ -64,7 +55,7 @@ def secrets_of_address(url: str | None) -> Iterator[str]:
     try:
         parts = urlsplit(url or "")
     except ValueError:
-        return  # it is refused where it is used
+        return  # it is refused when it is used
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if password:
         both = f"{user}:{password}"
@@ -87,15 +78,15 @@ def mask_keys(text: str) -> str:
 
 
 def held_back(text: str) -> int:
-    """How many characters at the end of an unfinished text may begin a secret."""
+    """The number of characters at the end of an unfinished text that may begin a secret."""
     tail = text[-max(map(len, _FORMS), default=0) :] if _FORMS else ""
     return len(tail) - len(tail.rstrip(_VISIBLE))
 
 
 def mask_error(error: BaseException) -> BaseException:
-    """Mask the secrets in an error, in place, and in all errors that it came from.
+    """Mask the secrets in an error and in all of its causes, in place.
 
-    Returns the error, or a stand-in with its masked words where a library's error cannot change.
+    Returns the error, or a stand-in with the masked words where a library's error cannot change.
     """
     return _mask_error(error, {})
 
@@ -120,7 +111,7 @@ def _mask_error(error: BaseException, seen: dict[int, BaseException]) -> BaseExc
 
 
 def _masked(value: object, seen: dict[int, BaseException]) -> object:
-    """A value of an error: itself, or its masked text where it shows a secret."""
+    """A value of an error, or its masked text where it shows a secret."""
     if isinstance(value, BaseException):
         return _mask_error(value, seen)
     words = value if isinstance(value, str) else repr(value)
@@ -142,7 +133,7 @@ class LogMask(logging.Filter):
 
 
 def mask_logs() -> None:
-    """Mask the secrets in log records that nobody handles, which go to standard error."""
+    """Mask the secrets in log records without a handler, which go to standard error."""
     last = logging.lastResort
     if last is not None and not any(isinstance(known, LogMask) for known in last.filters):
         last.addFilter(LogMask())

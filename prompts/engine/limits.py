@@ -1,9 +1,8 @@
-"""Admission to a model server: calls in flight, requests and tokens a minute, the urgent first.
+"""Admission to a model server: calls in flight, requests and tokens a minute, urgent ones first.
 
-One instance of `Limits` stands for one server and is shared by all threads and event loops of the
-process. Calls in flight are counted here; requests and tokens a minute by the server's rate
-limiter, which other processes share. A call takes the most tokens that it may use when it starts,
-and gives back the rest when the reply tells.
+All threads and event loops of the process share one `Limits` for a server. It counts calls in
+flight; the server's rate limiter, which other processes share, counts requests and tokens a minute.
+A call takes the most tokens that it may use when it starts, and gives back the rest at its reply.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now` in monotonic seconds, `sleep` for so many of them, `chance` in [0, 1)."""
+    """`now` in monotonic seconds, `sleep` for some seconds, `chance` in [0, 1)."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -28,12 +27,12 @@ class Clock:
 
 
 class RateLimiter(Protocol):
-    """What may start at one server, and what did. One thread at a time calls it."""
+    """Counts requests and tokens a minute of one server. One thread at a time calls it."""
 
     def take(self, tokens: int, priority: int) -> tuple[float, float]:
-        """(when the call was entered, 0.0), or (0.0, the seconds after which to ask again).
+        """(the time at which the call was entered, 0.0), or (0.0, seconds until the next try).
 
-        A lower priority number goes first, as far as the limiter can tell.
+        A lower priority number goes first where the limiter knows of both.
         """
 
     def correct(self, entered: float, calls: int, tokens: int) -> None:
@@ -42,7 +41,7 @@ class RateLimiter(Protocol):
 
 @dataclass(slots=True)
 class AdmittedCall:
-    """A call that has begun; set `tokens` when the reply tells what it used."""
+    """A call that has begun; set `tokens` to what it used."""
 
     at: float
     tokens: int
@@ -61,7 +60,7 @@ class _Ticket:
     gone: bool = field(default=False, compare=False)
 
     def call(self) -> None:
-        with suppress(RuntimeError):  # its loop has ended, and with it whoever waited
+        with suppress(RuntimeError):  # its loop has ended, and with it the waiting call
             self.loop.call_soon_threadsafe(self.called.set)
 
 
@@ -87,7 +86,7 @@ class Limits:
 
     @asynccontextmanager
     async def slot(self, priority: int, tokens: int) -> AsyncIterator[AdmittedCall]:
-        """Room for one call of at most so many tokens; a lower priority number goes first."""
+        """Wait for room for one call of at most `tokens`; a lower priority number goes first."""
         loop = asyncio.get_running_loop()
         ticket = _Ticket(priority, next(self._numbers), tokens, loop, asyncio.Event())
         with self._lock:
@@ -114,7 +113,7 @@ class Limits:
                 self._admit()
 
     def pause(self, seconds: float) -> None:
-        """Let nothing start for so long: the server has said that it is too much."""
+        """Let no call start for some seconds: the server is overloaded."""
         with self._lock:
             self._paused_until = max(self._paused_until, self._clock.now() + seconds)
 
@@ -124,7 +123,7 @@ class Limits:
             self._rate_limiter.correct(start.at, calls, tokens)
 
     async def _nap(self, ticket: _Ticket) -> None:
-        """Until called; the first in the queue also wakes when the window has room again."""
+        """Sleep until called, or, first in the queue, until the minute has room again."""
         delay, ticket.delay = ticket.delay, None
         waits: list[asyncio.Future[object]] = [asyncio.ensure_future(ticket.called.wait())]
         if delay is not None:
@@ -137,7 +136,7 @@ class Limits:
         ticket.called.clear()
 
     def _admit(self) -> None:
-        """Start all that may start now, in order; tell the first other how long to sleep."""
+        """Start all calls that may start now, in order; let the next one sleep until it may."""
         while self._waiting:
             first = self._waiting[0]
             if first.gone or first.loop.is_closed():

@@ -1,10 +1,10 @@
 """One model on one server: a `dspy.LM` with a cache, limits, retries, a budget and second tries.
 
-Equal calls at one time are one call. A whole answer is in the cache before anything else is done
-with it, so a killed process loses no more answers than it had calls under way. An answer that
-cannot be read is struck out again and asked for once more, told what was wrong; a cut one with
-twice the room; one that goes round at a higher temperature. What a server refuses is learnt and
-left out from then on (`refusals.py`), and a wait ends (`patience.py`).
+Equal calls at the same time are one call. An answer goes into the cache before anything else is
+done with it, so a killed process loses only the answers to calls under way. An unreadable answer
+is removed and asked for once more with a word on what was wrong, a cut one with twice the room,
+one that repeats itself at a higher temperature. What a server refuses is left out from then on
+(`refusals.py`); `patience.py` ends a wait.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -19,7 +20,18 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import dspy
 from dspy import lm15
 from dspy.clients.backend_selection import CLIENT_KEYS
-from dspy.utils.exceptions import LMError, LMUnsupportedFeatureError
+from dspy.utils.exceptions import (
+    LMAuthError,
+    LMBillingError,
+    LMConfigurationError,
+    LMError,
+    LMRateLimitError,
+    LMServerError,
+    LMStreamAssemblyError,
+    LMTimeoutError,
+    LMTransportError,
+    LMUnsupportedFeatureError,
+)
 
 from prompts.engine.bridge import run_sync
 from prompts.engine.calls import (
@@ -31,7 +43,16 @@ from prompts.engine.calls import (
     rough_tokens,
     without_thinking,
 )
-from prompts.engine.chat_server import NO_STREAM, TRY, ChatServer, Engine, Try, Waiting, text_of
+from prompts.engine.chat_server import (
+    NO_STREAM,
+    SAMPLING,
+    TRY,
+    ChatServer,
+    Engine,
+    Try,
+    Waiting,
+    text_of,
+)
 from prompts.engine.errors import (
     AnswerMalformed,
     AnswerTruncated,
@@ -54,22 +75,20 @@ from prompts.engine.refusals import (
     unreachable,
 )
 from prompts.engine.spending import Price, SpendBudget, Spent
-from prompts.engine.streaming import Draft, Show, ShownText, goes_round, standing
+from prompts.engine.streaming import Draft, Show, ShownText, repeats_itself, salvaged
 
 # Without this LiteLLM tries to download a price list on its first call.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 T = TypeVar("T")
-# Who asks a call that is equal to one under way waits for its lock; one for each event loop.
+# A call that is equal to one under way waits for its lock; the locks of each event loop.
 CallLocks = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
 
 # The HTTP status of an error of DSPy's that carries none.
-_STATUS = {"LMAuthError": 401, "LMBillingError": 402, "LMRateLimitError": 429, "LMServerError": 500}
+_STATUS = {LMAuthError: 401, LMBillingError: 402, LMRateLimitError: 429, LMServerError: 500}
 _REFUSES = {400, 404, 415, 422, 500, 501}  # statuses with which a part of a request is refused
-_MOST_ADAPTED = 9  # more than there is to leave out
+_MOST_ADAPTED = 9  # requests to one call that are sent otherwise: there is no more to leave out
 _CACHED_PREFIX = 256  # tokens: a smaller count may leave out a prefix that the server had kept
-# Parameters that every provider has under one name.
-_TYPED = {"top_p", "seed", "frequency_penalty", "presence_penalty"}
 # DSPy warns of a cut answer; ours is asked for again.
 logging.getLogger("dspy.clients.lm").addFilter(
     lambda record: not (TRY.get() and "truncated" in record.msg)
@@ -88,11 +107,11 @@ class AnswerCache(Protocol):
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms a model is called.
+    """The terms on which a model is called.
 
-    `own_server`: it is no provider's, so its speed is that of the user's machine. `gate` is
-    awaited before each try. `compared`: an answer of the cache is entered as it was paid for
-    once, because systems that are compared must pay alike.
+    An `own_server` is no provider's: its speed is that of the user's machine. Each try first
+    awaits the `gate`. With `compared`, a cached answer is entered as if it had been paid for,
+    because systems that are compared must pay alike.
     """
 
     limits: Limits
@@ -123,7 +142,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The key that an answer is kept under, who asks for it, and what was shown of it."""
+    """A call's cache key, who makes it, and what was shown of its answer."""
 
     key: str
     asker: Asker
@@ -133,8 +152,8 @@ class _Asked:
 class ServedLM(dspy.LM):
     """A model as DSPy has it, called on our terms.
 
-    `address` is its server's. `engine` answers its requests; without one DSPy's own client does,
-    by `options`. `given` is a program's own LM, which is asked in place of this one.
+    `address` is its server's. The `engine` answers its requests; without one DSPy's own client
+    does, with these `options`. `given` is a program's own LM that is asked in place of this one.
     """
 
     def __init__(  # noqa: PLR0913 -- all but the first three by name
@@ -156,26 +175,25 @@ class ServedLM(dspy.LM):
         self.given = given
         self.habits = habits or Habits()
         self.server = engine if isinstance(engine, ChatServer) else None
-        self._under_way, self._told_until = 0, 0.0
+        self._under_way, self._counted_until = 0, 0.0
         self._patience = Patience(terms.timeout, terms.own_server)
 
     @property
     def supports_response_schema(self) -> bool:
-        """Whether the model can be held to a schema."""
         if self.given is not None:
             return bool(self.given.supports_response_schema)
         return bool(super().supports_response_schema)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What the program says of calls to its model, such as a temperature."""
-        said: dict[str, Any] = {}
+        """The parameters of calls that the program has set, such as a temperature."""
+        found: dict[str, Any] = {}
         for lm in (self.given, self):
             own = lm.kwargs.items() if lm is not None else ()
-            said |= {k: it for k, it in own if it is not None and k not in CLIENT_KEYS}
-        if "max_completion_tokens" in said:
-            said["max_tokens"] = said.pop("max_completion_tokens")
-        return said
+            found |= {name: it for name, it in own if it is not None and name not in CLIENT_KEYS}
+        if "max_completion_tokens" in found:
+            found["max_tokens"] = found.pop("max_completion_tokens")
+        return found
 
     @property
     def structured(self) -> str:
@@ -185,7 +203,6 @@ class ServedLM(dspy.LM):
         return self.habits.structured
 
     async def aclose(self) -> None:
-        """Close this event loop's connections."""
         if self.server is not None:
             await self.server.aclose()
         elif self.given is None:
@@ -213,35 +230,35 @@ class ServedLM(dspy.LM):
         """The answer as `read` makes it; EngineError where there is none.
 
         `read` raises NotAsAsked for an answer out of form. A watcher gets the text in pieces while
-        it is written, and Withdrawn where another takes its place.
+        it is written, and Withdrawn where another text replaces it.
         """
         key, terms, draft = call.key(self.address, self.model), self.terms, Draft(asker.show)
         started = terms.clock.now()
         locks = terms.locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
         async with locks.setdefault(key, asyncio.Lock()):
             stored = self._stored(key, call)
-            try:
-                answer = _standing(read, stored.text) if stored is not None else None
-            except NotAsAsked:
-                stored = None  # kept by a version that read otherwise
-            if stored is None:
-                return await self._answer(call, read, _Asked(key, asker, draft))
-            draft.add(stored.text)
-            paid = self._paid(stored) if terms.compared else Spent()
-            asker.record(replace(paid, cached_calls=1, seconds=terms.clock.now() - started))
-            return cast("T", answer)
+            # Another version of the program may have kept an answer that this one cannot read.
+            with suppress(NotAsAsked):
+                if stored is not None:
+                    answer = _read_finally(read, stored.text)
+                    draft.add(stored.text)
+                    paid = self._paid(stored) if terms.compared else Spent()
+                    seconds = terms.clock.now() - started
+                    asker.record(replace(paid, cached_calls=1, seconds=seconds))
+                    return answer
+            return await self._answer(call, read, _Asked(key, asker, draft))
 
     async def _answer(self, call: Call, read: Callable[[str], T], asked: _Asked) -> T:
         try:
-            return read((await self._whole(call, asked)).text)
+            return read((await self._complete_reply(call, asked)).text)
         except NotAsAsked as problem:
-            self._strike(asked)
+            self._remove(asked)
             first = problem
         try:
-            reply = await self._whole(call.repaired(str(first)), asked)
-            return _standing(read, reply.text)
+            reply = await self._complete_reply(call.repaired(str(first)), asked)
+            return _read_finally(read, reply.text)
         except (NotAsAsked, AnswerTruncated) as problem:
-            self._strike(asked)
+            self._remove(asked)
             if isinstance(first, Doubtful):  # it was in form
                 return cast("T", first.outputs)
             if isinstance(problem, AnswerTruncated):
@@ -251,42 +268,42 @@ class ServedLM(dspy.LM):
                 "Give this role a model that follows the form, or a server with structured output.",
             ) from problem
 
-    async def _whole(self, call: Call, asked: _Asked) -> Reply:
+    async def _complete_reply(self, call: Call, asked: _Asked) -> Reply:
         """A reply that was not cut, or what can be kept of one that was."""
         reply = await self._sent(call, asked)
         longer = replace(call, max_tokens=2 * call.max_tokens)
-        if reply.finish == "length" and (second := self._second(call, longer, reply)) is not None:
+        if reply.finish == "length" and (second := self._second_call(call, longer, reply)):
             asked.draft.withdraw()
             try:
                 reply = await self._sent(second, asked)
             except ContextOverflow as error:
-                raise self._cut(second, reply) from error
-        if reply.finish == "length" and (kept := standing(reply.text, call)) is not None:
+                raise self._truncated(second, reply) from error
+        if reply.finish == "length" and (kept := salvaged(reply.text, call)) is not None:
             if not call.by_line:  # whoever reads lines counts those that are left out
                 asked.asker.record(Spent(unread_lines=1))
-            if goes_round(reply.text, call):  # it would again
+            if repeats_itself(reply.text, call):  # the next answer would do so too
                 self._keep(asked.key, replace(reply, text=kept))
             return replace(reply, text=kept, finish="stop")
         if reply.finish == "stop":
             return reply
         asked.draft.withdraw()
         if reply.finish == "length":
-            raise self._cut(longer, reply)
+            raise self._truncated(longer, reply)
         raise AnswerWithheld(
             f"{self.model}'s provider withheld the answer of the step {call.step!r}.",
             "Use another model for this text.",
         )
 
-    def _second(self, call: Call, longer: Call, reply: Reply) -> Call | None:
-        """What is asked after a cut answer; None where asking again brings nothing."""
-        if goes_round(reply.text, call):
+    def _second_call(self, call: Call, longer: Call, reply: Reply) -> Call | None:
+        """The call to make after a cut answer; None where another one would change nothing."""
+        if repeats_itself(reply.text, call):
             again = call.again()
             differs = again != call or (call.temperature != 0 and "seed" not in call.extra)
-            return again if differs and standing(reply.text, call) is None else None
+            return again if differs and salvaged(reply.text, call) is None else None
         return longer if self.habits.room(longer) > self.habits.room(call) else None
 
-    def _cut(self, call: Call, reply: Reply) -> EngineError:
-        if goes_round(reply.text, call):
+    def _truncated(self, call: Call, reply: Reply) -> AnswerTruncated:
+        if repeats_itself(reply.text, call):
             return AnswerTruncated(
                 f"{self.model} said the same again and again in the step {call.step!r}.",
                 "Use another model, a higher TRELLIS_RETRY_TEMPERATURE, or a penalty of the "
@@ -303,33 +320,11 @@ class ServedLM(dspy.LM):
     # --- tries -----------------------------------------------------------------------------------
 
     async def _sent(self, call: Call, asked: _Asked) -> Reply:
-        """A reply, after as many tries as it takes."""
-        terms, draft, failed, adapted = self.terms, asked.draft, 0, 0
-        most = call.most_tokens() if terms.budget.limited or terms.limits.a_minute else 0
+        """A reply, after as many tries as the terms allow."""
+        draft, failed, adapted = asked.draft, 0, 0
         while True:
             try:
-                if terms.gate is not None:
-                    await terms.gate()
-                async with (
-                    terms.limits.slot(asked.asker.priority, most + call.max_tokens) as start,
-                    terms.budget.reserved(most, call.max_tokens, terms.price) as bill,
-                ):
-                    began = terms.clock.now()
-                    self._told_until = self._told_until if self._under_way else began
-                    self._under_way += 1
-                    try:
-                        reply = await self.send(call, draft.add if draft.watched else None)
-                        if reply.finish == "stop":
-                            self._keep(asked.key, reply)
-                    finally:
-                        self._under_way -= 1
-                    start.tokens = reply.input_tokens + reply.output_tokens
-                    bill.used = reply.input_tokens, reply.output_tokens
-                    now = terms.clock.now()
-                    busy, self._told_until = max(0.0, now - self._told_until), now
-                    spent = replace(self._paid(reply), seconds=now - began, busy_seconds=busy)
-                    asked.asker.record(spent)
-                    return reply
+                return await self._admitted(call, asked, draft)
             except Failure as failure:
                 # A stream that broke off may do so again: the next try comes whole.
                 if draft.withdraw() or (failure.broken and not failure.adapted):
@@ -340,6 +335,33 @@ class ServedLM(dspy.LM):
                     continue
                 failed += 1
                 await self._pause(failure, failed)
+
+    async def _admitted(self, call: Call, asked: _Asked, draft: Draft) -> Reply:
+        """The reply to one try, which begins when limits and budget allow. Raises Failure."""
+        terms = self.terms
+        most = call.most_tokens() if terms.budget.limited or terms.limits.a_minute else 0
+        if terms.gate is not None:
+            await terms.gate()
+        async with (
+            terms.limits.slot(asked.asker.priority, most + call.max_tokens) as start,
+            terms.budget.reserved(most, call.max_tokens, terms.price) as bill,
+        ):
+            began = terms.clock.now()
+            if not self._under_way:
+                self._counted_until = began
+            self._under_way += 1
+            try:
+                reply = await self.send(call, draft.add if draft.watched else None)
+                if reply.finish == "stop":
+                    self._keep(asked.key, reply)
+            finally:
+                self._under_way -= 1
+            start.tokens = reply.input_tokens + reply.output_tokens
+            bill.used = reply.input_tokens, reply.output_tokens
+            now = terms.clock.now()
+            busy, self._counted_until = max(0.0, now - self._counted_until), now
+            asked.asker.record(replace(self._paid(reply), seconds=now - began, busy_seconds=busy))
+            return reply
 
     async def _pause(self, failure: Failure, failed: int) -> None:
         """Wait until the next try; raise the failure's error where there is none."""
@@ -406,12 +428,12 @@ class ServedLM(dspy.LM):
             max_tokens=self.habits.room(call),
             temperature=None if "temperature" in self.habits.left_out else call.temperature,
             response_format=form,
-            extensions={name: value for name, value in extra if name not in _TYPED} or None,
-            **{name: value for name, value in extra if name in _TYPED},
+            extensions={name: value for name, value in extra if name not in SAMPLING} or None,
+            **{name: value for name, value in extra if name in SAMPLING},
         )
         model = self.model if self.given is None else self.given.model
-        said = tuple(lm15.Message(turn.role, (lm15.TextPart(turn.content),)) for turn in turns)
-        return lm15.Request(model=model, messages=said, system=system or None, config=config)
+        messages = tuple(lm15.Message(turn.role, (lm15.TextPart(turn.content),)) for turn in turns)
+        return lm15.Request(model=model, messages=messages, system=system or None, config=config)
 
     def _learn(
         self,
@@ -421,7 +443,7 @@ class ServedLM(dspy.LM):
         request: lm15.Request,
         known: frozenset[str],
     ) -> bool:
-        """Whether the server refused something that can be left out; it is from now on."""
+        """Learn what the server refused; False where no other form of request can help."""
         config = request.config
         parts = {
             "temperature": config.temperature is not None,
@@ -431,16 +453,15 @@ class ServedLM(dspy.LM):
         }
         has = frozenset(name for name, is_sent in parts.items() if is_sent)
         form = str(config.response_format["type"]) if config.response_format else None
-        limit, may_stream = config.max_tokens or 0, self.server is not None
-        sent = Sent(trying.call, form, limit, has, may_stream)
+        sent = Sent(trying.call, form, config.max_tokens or 0, has, self.server is not None)
         if NO_STREAM in failure.words:  # it answers in one piece, or not at all
-            return self.habits.other_way(sent)
+            return self.habits.switch_streaming(sent)
         if isinstance(error, LMUnsupportedFeatureError) and form:
-            return self.habits.learn("response_format", sent)
+            return self.habits.weaken_form(sent)
         return failure.status in _REFUSES and self.habits.learn(failure.words, sent)
 
     def _reply(self, response: lm15.Response, call: Call) -> Reply:
-        """What a client of DSPy's gave, as the reply to the call. Raises Failure."""
+        """The reply in a response of DSPy's clients. Raises Failure."""
         parts, usage = response.message.parts, response.usage
         data = [it.value for it in parts if isinstance(it, lm15.DataPart)]  # an object as data
         raw = mask_keys(text_of(parts) + "".join(json.dumps(it, ensure_ascii=False) for it in data))
@@ -453,7 +474,7 @@ class ServedLM(dspy.LM):
         if read is None or written is None:  # nobody has counted
             written = rough_tokens(raw + " " * thought)
             return replace(reply, input_tokens=call.tokens(), output_tokens=written)
-        # Some servers (Ollama) cut a long prompt without a word; only this count tells.
+        # Some servers (Ollama) cut a long prompt without a word; only this count shows it.
         if self.server is not None and _CACHED_PREFIX < read < call.least_tokens():
             error = ContextOverflow(
                 f"{self.model} at {self.address} read only {read} tokens of the request: it cuts "
@@ -467,15 +488,15 @@ class ServedLM(dspy.LM):
         return replace(reply, input_tokens=read, output_tokens=written)
 
     def _failure(self, error: LMError) -> Failure:
-        """What an error of DSPy's own clients means."""
+        """The failure that an error of DSPy's own clients means."""
         words = " ".join(mask_keys(str(error.message).partition("\n\n")[0]).split())
-        kinds = [kind.__name__ for kind in type(error).__mro__]
-        if {"LMConfigurationError", "LMUnsupportedFeatureError"} & set(kinds):
+        if isinstance(error, (LMConfigurationError, LMUnsupportedFeatureError)):
             remedy = "Check the model's name, address and key."
             return Failure(ModelMisconfigured(f"{self.model}: {words}", remedy))
-        if {"LMTransportError", "LMTimeoutError", "LMStreamAssemblyError"} & set(kinds):
+        if isinstance(error, (LMTransportError, LMTimeoutError, LMStreamAssemblyError)):
             return unreachable(self.model, self.address, words)
-        status = error.status or next((_STATUS[kind] for kind in kinds if kind in _STATUS), 400)
+        usual = (status for kind, status in _STATUS.items() if isinstance(error, kind))
+        status = error.status or next(usual, 400)
         after = None if error.retry_after is None else str(error.retry_after)
         return refused((self.model, self.address), 404 if status == 200 else status, words, after)
 
@@ -486,8 +507,8 @@ class ServedLM(dspy.LM):
             row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
             self.terms.cache.put(key, json.dumps(row, ensure_ascii=False))
 
-    def _strike(self, asked: _Asked) -> None:
-        """The answer cannot be read: nobody is to see it again."""
+    def _remove(self, asked: _Asked) -> None:
+        """Withdraw an unreadable answer from the screen and the cache."""
         asked.draft.withdraw()
         if self.terms.cache is not None:
             self.terms.cache.remove(asked.key)
@@ -507,8 +528,8 @@ class ServedLM(dspy.LM):
         return Spent(1, *tokens, cost_usd=price.cost(*tokens) if price else None)
 
 
-def _standing(read: Callable[[str], T], text: str) -> T:
-    """The answer as read. A doubtful one stands, since the model was asked twice."""
+def _read_finally(read: Callable[[str], T], text: str) -> T:
+    """The answer as read, also where it is doubtful: the model is not asked a third time."""
     try:
         return read(text)
     except Doubtful as doubt:

@@ -1,6 +1,6 @@
-"""Models of sentence-transformers on this machine: embedders, and cross-encoders.
+"""Models of sentence-transformers on this machine: embedders and cross-encoders.
 
-torch and sentence-transformers take ten seconds to load, so they are imported at the first use.
+torch and sentence-transformers take ten seconds to load, so they are imported at their first use.
 """
 
 import time
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
@@ -32,8 +33,8 @@ def load_model(
 ) -> Any:
     """A model by its name on the Hub (`sentence-transformers/ORG/NAME` too) or by its folder.
 
-    ModelUnavailable where it is not on this machine and may not be fetched, or where what its
-    backend needs is not installed.
+    Raises ModelUnavailable where it is not on this machine and may not be downloaded, or where the
+    backend is not installed.
     """
     import sentence_transformers  # it takes seconds to load
 
@@ -59,9 +60,9 @@ def load_model(
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """Any model of sentence-transformers, with its own prompts where nobody sets others."""
+    """Any model of sentence-transformers, with its own prompts unless others are set."""
 
-    tells_queries = True
+    has_query_prompt = True
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class SentenceTransformerEmbedder(Embedder):
         return self._prompt(self.form.passage_prompt, "document", "passage", "corpus")
 
     def _prompt(self, ours: str | None, *names: str) -> str:
-        """Ours, or the model's own of the first of these names, or its one for every text."""
+        """Our prompt, or the model's first one of these names, or its default."""
         model = self._model
         own = (model.prompts.get(name) for name in (*names, model.default_prompt_name))
         return next(filter(None, own), "") if ours is None else ours
@@ -113,7 +114,7 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 class CrossEncoder:
-    """A cross-encoder that is loaded at its first use."""
+    """A cross-encoder, loaded at its first use."""
 
     def __init__(
         self, name: str, *, backend: Backend = "torch", allow_download: bool = False
@@ -140,14 +141,9 @@ class CrossEncoder:
         )
         return np.asarray(logits, np.float64).reshape(len(pairs), -1)
 
-    def relevance(self, query: str, passages: Sequence[str]) -> npt.NDArray[np.float64]:
-        """How relevant each passage is to the query, 0 to 1, by a model with one output."""
-        logits = self.logits([(query, passage) for passage in passages])[:, 0]
-        return np.asarray(1 / (1 + np.exp(-logits)))
-
 
 class CrossEncoderReranker(CrossEncoder, Reranker):
-    """Reads the question together with each passage; of a long passage its best stretch counts.
+    """Scores passages from 0 to 1; a long one by its best stretch.
 
     Raises ModelUnavailable at the first question where the model has several outputs.
     """
@@ -171,7 +167,8 @@ class CrossEncoderReranker(CrossEncoder, Reranker):
             [text] if rough_tokens(text) <= room else stretches(text) or [text] for text in passages
         ]
         every = [piece for group in pieces for piece in group]
-        values = iter(self.relevance(query, every).tolist())
+        logits = self.logits([(query, piece) for piece in every])[:, 0]
+        values = iter(scipy.special.expit(logits).tolist())
         best = [max(next(values) for _ in group) for group in pieces]
         self._enter(query, every, started, 0.0)
         return best
@@ -195,13 +192,11 @@ class CrossEncoderScorer(CrossEncoder):
                 "Name a model for natural language inference.",
             )
         logits = self.logits([(part, claim) for part in parts])
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        shares = powers / powers.sum(axis=1, keepdims=True)
-        return float(shares[:, labels["entailment"]].max())
+        return float(scipy.special.softmax(logits, axis=1)[:, labels["entailment"]].max())
 
 
 def stretches(text: str) -> list[str]:
-    """A text in overlapping stretches of a few sentences."""
+    """Overlapping stretches of a text, a few sentences each."""
     spans = sentences(text)
     starts = range(0, max(1, len(spans) - (_WINDOW - _STRIDE)), _STRIDE) if spans else ()
     ends = [spans[min(at + _WINDOW, len(spans)) - 1][1] for at in starts]

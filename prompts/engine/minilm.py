@@ -1,9 +1,9 @@
 """The bundled embedding model all-MiniLM-L6-v2: the published weights, computed with numpy.
 
-sentence-transformers gives the same vectors (a test compares them), but torch would cost every
-start ten seconds; Chroma's own copy of the model is downloaded at its first use. Sequences are laid
-end to end: the linear layers run over all tokens at once and attention runs sequence by sequence,
-so no mask is needed and a vector does not depend on the texts that share its batch.
+sentence-transformers gives the same vectors (a test compares them), but torch would slow every
+start by ten seconds, and Chroma downloads its copy. Linear layers run over the tokens of all
+sequences at once, attention runs sequence by sequence, so that no mask is needed and a vector does
+not depend on its batch.
 """
 
 import threading
@@ -28,16 +28,16 @@ DIMENSION = 384
 MAX_TOKENS = 256  # the model was trained on no more, special tokens included
 _LAYERS, _HEADS = 6, 12
 _EPSILON = np.float32(1e-12)
-_BATCH_TOKENS = 512  # more no longer speeds up the products
+_BATCH_TOKENS = 512  # more does not make the products faster
 _GELU_ROWS = 64  # 64 x 1,536 floats stay in a core's cache
 # erfc by Abramowitz and Stegun's 7.1.26 (error below 1.5e-7: float32's own)
 _ERFC = (-1.453152027, 1.421413741, -0.284496736, 0.254829592)
 
 
 class MiniLM:
-    """The loaded model, safe to call from several threads.
+    """The loaded model, which several threads may call.
 
-    Raises ModelUnavailable where a file is missing or has not the size of the published one.
+    Raises ModelUnavailable where a file is missing or differs in size from the published one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class MiniLM:
         self._turn = threading.Lock()
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors, len(texts) x 384; what a text has beyond 256 tokens is not read."""
+        """Unit vectors, len(texts) x 384, of the first 256 tokens of each text."""
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         sequences = [self._ids(text) for text in texts]
         with self._turn:
@@ -58,7 +58,7 @@ class MiniLM:
         return vectors
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a whole text, special tokens left out."""
+        """The tokens of a whole text without special tokens."""
         encoded = self.tokenizer.encode(text, add_special_tokens=False)
         return word_tokens([start for start, _ in encoded.offsets], encoded.word_ids)
 
@@ -87,7 +87,7 @@ class MiniLM:
             for row in range(0, len(y), _GELU_ROWS):
                 _gelu(y[row : row + _GELU_ROWS])
             x = self._norm(self._dense(y, f"{layer}.output.dense") + x, f"{layer}.output")
-        pooled = np.add.reduceat(x, starts, axis=0)  # the sum points where the mean does
+        pooled = np.add.reduceat(x, starts, axis=0)  # the sum has the mean's direction
         return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True), np.float32)
 
     def _dense(self, x: Floats, name: str) -> Floats:
@@ -106,7 +106,7 @@ class MiniLM:
 
 
 def bundled_folder() -> Path:
-    """The installed package's folder of the model; ModelUnavailable where there is none."""
+    """The model's folder in the installed package; ModelUnavailable without the package."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise ModelUnavailable(
@@ -130,7 +130,7 @@ def _check_files(folder: Path) -> None:
 
 
 def _batches(lengths: list[int]) -> list[list[int]]:
-    """Indexes of sequences, _BATCH_TOKENS or one sequence a batch."""
+    """Indexes of sequences in batches of at most _BATCH_TOKENS, or of one longer sequence."""
     batches: list[list[int]] = []
     room = 0
     for index, length in enumerate(lengths):

@@ -1,9 +1,9 @@
 """The model of every role, and the terms on which it is called.
 
-A role without a model is *offline*: its steps run their own deterministic implementation. The
-registry is handed to each step, so that threads and tasks cannot fall back to offline by losing a
-context variable. A program's own model counts too: one given by `dspy.context(lm=…)` goes before
-the roles, one given by `dspy.configure(lm=…)` serves where a role has none.
+A role without a model is *offline*: its steps run without one. Each step gets the registry as an
+argument, so that threads and tasks cannot lose it with a context variable. A program's own model
+counts too: that of `dspy.context(lm=…)` replaces the roles' models, that of
+`dspy.configure(lm=…)` serves the roles that have none.
 """
 
 import difflib
@@ -53,9 +53,9 @@ __all__ = [
     "priority",
 ]
 
-# Models of OpenAI's that take no temperature and call max_tokens max_completion_tokens.
+# OpenAI's models that take no temperature and call max_tokens max_completion_tokens.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
-_LOADING = 600.0  # seconds that a model of this machine may take to be read
+_LOADING = 600.0  # seconds in which a model of this machine is loaded
 
 # The saved state of a compiled step.
 Program = Mapping[str, object]
@@ -66,10 +66,9 @@ class Models:
     """The model of every role, the ledger and cache that they share, and each server's limits.
 
     `rate_limiter_of` gives the limiter of calls and tokens a minute for a server's address. Each
-    try waits for the `gate` first, which other machines may share. `instructions` are a user's in
-    place of ours, `programs` compiled steps (of several that fit the last), `authors` whom the work
-    of a step counts as (see `Step.author`). `dataclasses.replace` makes the same models with other
-    values; connections and limits stay shared.
+    try first awaits the `gate`, which other machines may share. `instructions` are the user's own,
+    `programs` compiled steps (the last one that fits is used), `authors` see `Step.author`.
+    Copies by `dataclasses.replace` share connections and limits.
     """
 
     choices: Mapping[Role, ModelChoice | None]
@@ -105,7 +104,6 @@ class Models:
 
     @classmethod
     def offline(cls) -> "Models":
-        """No role has a model."""
         return cls({})
 
     def metered(self, meter: Meter) -> "Models":
@@ -113,21 +111,19 @@ class Models:
         return replace(self, meter=meter)
 
     def within(self, spend_budget: SpendBudget) -> "Models":
-        """The same models with this to spend."""
         return replace(self._reconnected(), spend_budget=spend_budget)
 
     def without_cache(self) -> "Models":
-        """The same models with every call made anew; nothing is kept."""
         return replace(self._reconnected(), cache=None)
 
     def examined(self) -> "Models":
-        """The same models without a cache and without shared limits, for an examination."""
+        """The same models without a cache and shared limits, for an examination."""
         return replace(self.without_cache(), rate_limiter_of=None, gate=None, meter=Meter())
 
     def beside(self, others: "Models") -> "Models":
         """The same models under the limits and budget of others that they are compared with.
 
-        An equal call is made once and entered for each as if it had been made.
+        Of equal calls only one is made, and entered for each.
         """
         alone = replace(self._reconnected(), compared=True, spend_budget=others.spend_budget)
         return replace(alone, limits=others.limits, locks=others.locks)
@@ -157,7 +153,6 @@ class Models:
         return model.name if isinstance(model, ModelChoice) else str(model.model)
 
     def is_offline(self, role: Role) -> bool:
-        """Whether the role has no model."""
         return self._model(role) is None
 
     def is_given(self, role: Role) -> bool:
@@ -179,7 +174,7 @@ class Models:
         return lm
 
     def lm_or_none(self, role: Role, lm: dspy.BaseLM | None = None) -> ServedLM | None:
-        """The role's model, or this one on our terms; None where the role is offline."""
+        """The role's model, or `lm` on our terms; None where the role is offline."""
         model = lm or self._model(role)
         if model is None or isinstance(model, ServedLM):
             return model
@@ -189,12 +184,12 @@ class Models:
             return self.served[model]
 
     def without_history(self) -> AbstractContextManager[None]:
-        """DSPy keeps no history or trace of calls in this block, which may be thousands."""
+        """Keep DSPy from recording the calls of this block, which may be thousands."""
         context: AbstractContextManager[None] = dspy.context(disable_history=True, trace=None)
         return context
 
     def _model(self, role: Role) -> "ModelChoice | dspy.BaseLM | None":
-        """The role's model, or the program's own where that goes before or there is no other."""
+        """The role's model, or the program's own where that takes precedence."""
         _check_role(role)
         in_context, configured = lms_of_program()
         choice = self.choices.get(role) or configured
@@ -213,7 +208,7 @@ class Models:
             return self._given(model)
         name, usual = model.name, self.calls.timeout or USUAL
         if model.is_gguf:
-            habits, slots = Habits("json_schema"), self.calls.gguf.slots
+            habits, slots = Habits(), self.calls.gguf.slots
             server = FileServer(name, self.calls.gguf, habits)
             terms = self._terms(server.address, slots, own_server=True, gate=None)
             return ServedLM(name, server.address, terms, engine=server, habits=habits)
@@ -225,9 +220,9 @@ class Models:
         return self._of_provider(model) if where is None else self._of_server(where)
 
     def _of_server(self, where: Endpoint) -> ServedLM:
-        """A server that speaks OpenAI's language."""
+        """A server with OpenAI's interface."""
         address = without_user(where.url)
-        habits = HABITS.setdefault((address, where.name), Habits(where.structured))
+        habits = HABITS[address, where.name]
         if where.listed and _REASONING_MODEL.search(where.model):
             habits.left_out |= {"max_tokens", "temperature"}
         price = price_of(where.name) if where.listed else None
@@ -240,7 +235,7 @@ class Models:
         url, key, timeout = choice.base_url, choice.api_key, self.calls.timeout or USUAL
         keep_secret((key, *secrets_of_address(url), *secrets_of_environment(os.environ)))
         address = without_user(url) if url else choice.name.partition("/")[0]
-        habits = HABITS.setdefault((address, choice.name), Habits())
+        habits = HABITS[address, choice.name]
         price = None if url else price_of(choice.name)
         terms = self._terms(address, timeout=timeout, own_server=url is not None, price=price)
         options = {"api_base": url, "api_key": key, "timeout": timeout}
@@ -248,7 +243,7 @@ class Models:
         return ServedLM(choice.name, address, terms, habits=habits, options=given)
 
     def _given(self, lm: dspy.BaseLM) -> ServedLM:
-        """A model that a program has given to DSPy, which keeps its answers itself if it is to."""
+        """A model that the program has given to DSPy, which has a cache of its own."""
         options: dict[str, Any] = dict(lm.kwargs)
         keep_secret((options.get("api_key"), *secrets_of_environment(os.environ)))
         url = str(options.get("api_base") or options.get("base_url") or "")
@@ -278,9 +273,9 @@ class Models:
 
 
 def lms_of_program() -> tuple[dspy.BaseLM | None, dspy.BaseLM | None]:
-    """What the program gave to DSPy: around this call by `dspy.context`, and by `configure`.
+    """The program's models: of `dspy.context` around this call, and of `dspy.configure`.
 
-    One model given in both ways counts as configured: contexts hold what was configured too.
+    The same model in both counts as configured, since contexts inherit what was configured.
     """
     in_context, configured = thread_local_overrides.get().get("lm"), main_thread_config.get("lm")
     return (None if in_context is configured else in_context), configured

@@ -46,8 +46,8 @@ def open_embedder(  # noqa: PLR0913 -- what the settings hold
 ) -> Embedder:
     """The embedder that the settings name, not loaded yet.
 
-    Raises ModelMisconfigured for an unknown name. A key that is not given is read from the
-    provider's own variable (`OPENAI_API_KEY`), for its own address alone.
+    Raises ModelMisconfigured for an unknown name. Without an `api_key`, the provider's own variable
+    (`OPENAI_API_KEY`) gives the key for its own address.
     """
     if name == "none":
         return NoEmbedder()

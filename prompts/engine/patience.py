@@ -1,8 +1,8 @@
 """How long calls wait for a server.
 
 A slow machine reads a prompt for minutes before its first word and answers one call after the
-other; a dead one must not hold a run. So silence ends a wait, and a server is silent only while it
-writes to none of its callers.
+other; a dead one must not hold up a run. So silence ends a wait, and a server counts as silent only
+while it writes to none of its callers.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from prompts.engine.calls import Call
 
 T = TypeVar("T")
-USUAL = 120.0  # seconds, where nobody has set another number
-FIRST_WORD = 600.0  # seconds, of an own server: as long as OpenAI's own client waits
+USUAL = 120.0  # seconds, where the user has set nothing
+FIRST_WORD = 600.0  # seconds, for the user's own server: as long as OpenAI's client waits
 # Tokens a second of the slowest machine that is worth asking: a few billion weights on two cores.
 READS, WRITES = 40.0, 1.0
 
@@ -23,8 +23,8 @@ READS, WRITES = 40.0, 1.0
 class Patience:
     """The waits for one server.
 
-    `seconds` is what the user has set for each try. `own`: it is no provider's, whose machines
-    are fast.
+    `seconds` is what the user has set for each try. `own`: the server is the user's, not a
+    provider's, whose machines are fast.
     """
 
     def __init__(self, seconds: float | None, own: bool) -> None:
@@ -44,7 +44,7 @@ class Patience:
     ) -> T:
         """The result of the work; TimeoutError where the server is silent for too long.
 
-        The work adds to `heard` when a piece of the answer came.
+        The work appends to `heard` the time at which each piece of the answer came.
         """
         started, task = time.monotonic(), asyncio.ensure_future(work)
         try:

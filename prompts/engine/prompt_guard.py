@@ -1,9 +1,9 @@
-"""Text that we did not write, made harmless in a prompt without losing what it says.
+"""Makes foreign text harmless in a prompt without losing anything of it.
 
-What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private
-character; what cannot be sent or seen (controls, lone surrogates, invisible tags) stands as a
-private character. `restore` gives the original back, also from a model's quotation, so quotations
-are found in the original text. Spans are always counted on the original.
+A private character breaks what a prompt, a chat template or DSPy would read as a sign of its own,
+and another replaces what cannot be sent or seen (controls, lone surrogates, invisible tags).
+`restore` gives the original back, also of a model's quotation, which is then found in the original
+text. Spans always refer to the original.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
-# All of it is in plane 16, which is assigned to nobody and which no tokenizer has words for.
+# All are in plane 16, which is assigned to nobody and has no tokens of its own in any tokenizer.
 _BREAK = "\U0010f700"
 _CONTROLS = 0x10F800  # + code, for codes up to 0x9F
 _TAGS = 0x10F900  # + code - 0xE0000
@@ -34,7 +34,7 @@ _SIGNS = (
 _HARMFUL = re.compile(
     f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE
 )
-# Every sign and every such character begins with one of these; this is ten times as fast.
+# Every match begins with one of these characters; looking for them first is ten times as fast.
 _MAYBE = re.compile("[\\[#<◁\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
 _HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
 
@@ -45,12 +45,12 @@ def neutralise(text: str) -> str:
 
 
 def restore(text: str) -> str:
-    """The original of a neutralised text, or of a piece of it that a model quotes."""
+    """The original of a neutralised text or of a quotation from it."""
     return text if text.isascii() else _HARMLESS.sub(_original, text)
 
 
 def neutralised(value: object) -> object:
-    """An input with every string in it neutralised; models become mappings."""
+    """An input with every string neutralised; models become dictionaries."""
     if isinstance(value, str):
         return neutralise(value)
     if isinstance(value, BaseModel):

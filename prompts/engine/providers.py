@@ -1,13 +1,13 @@
-"""Which server a model's name means (`provider/model`), and with which key it is called.
+"""The server and the key that a model's name (`provider/model`) means.
 
-Servers that offer `/chat/completions` are called at their address; the others are DSPy's own
-providers, and LiteLLM's where DSPy has none. `providers.toml` lists both.
+Servers with `/chat/completions` are called at their address; others through DSPy, by its own
+clients or LiteLLM's. `providers.toml` lists both.
 """
 
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,12 +20,12 @@ OFFLINE = "offline"
 LOCAL = "transformers/"  # a language model of this machine: a folder or a name in the Hub's cache
 ENCODER = "cross-encoder/"  # a model of this machine that only labels passages
 GGUF = "gguf/"  # a language model of this machine in one file, by llama.cpp
-Backend = Literal["torch", "onnx", "openvino"]  # what computes a model of sentence-transformers
+Backend = Literal["torch", "onnx", "openvino"]  # of sentence-transformers
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model as DSPy names it, with an own address and key where it needs them."""
+    """A model as DSPy names it, and its address and key where they are not the provider's usual."""
 
     name: str
     base_url: str | None = None
@@ -38,21 +38,19 @@ class ModelChoice:
 
     @property
     def is_gguf(self) -> bool:
-        """Whether it is a language model in one file."""
         return self.base_url is None and self.name.startswith(GGUF)
 
     @property
     def is_encoder(self) -> bool:
-        """Whether it is a cross-encoder of this machine."""
         return self.base_url is None and self.name.startswith(ENCODER)
 
 
 @dataclass(frozen=True)
 class GgufSettings:
-    """How llama.cpp computes a model of this machine.
+    """How llama.cpp runs a model of this machine.
 
-    `context` is what one call may read and write together, in tokens; `slots` is the number of
-    calls at once; `threads` None leaves their number to llama.cpp.
+    `context` is the tokens that one call may read and write together, `slots` the number of calls
+    at once. `threads` None leaves their number to llama.cpp.
     """
 
     context: int = 12_288
@@ -62,56 +60,53 @@ class GgufSettings:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server that speaks OpenAI's language: its address, the variables that hold its key."""
+    """A server with OpenAI's interface: its address, and the variables that may hold its key."""
 
     url: str | None = None
-    keys: tuple[str, ...] = ()
-    structured: str = "json_schema"
+    keys: Sequence[str] = ()
     needs_key: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is served.
+    """The server of a model.
 
-    `listed`: at its provider's own address, where list prices hold. `lacks`: the variable for a
-    key that the provider asks for and nobody has set.
+    `listed`: it is the provider's own address, where list prices hold. `lacks` is the variable for
+    a key that the provider needs and nobody has set.
     """
 
     name: str
     model: str
     url: str
     key: str | None = field(repr=False)
-    structured: str
     listed: bool
     lacks: str | None = None
 
 
 @cache
 def _providers(table: str = "direct") -> dict[str, Provider]:
-    """The providers of a table of `providers.toml`; those that DSPy calls have no address."""
+    """The providers in a table of `providers.toml`; those called through DSPy have no address."""
     data: dict[str, Any] = tomllib.loads(
         Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
     )
     if table == "through_dspy":
         return {name: Provider() for name in data[table].split()}
-    rows = data[table].items()
-    return {name: Provider(**{**it, "keys": tuple(it.get("keys", ()))}) for name, it in rows}
+    return {name: Provider(**row) for name, row in data[table].items()}
 
 
 def is_provider(prefix: str) -> bool:
-    """Whether model names that begin so mean a provider's models."""
+    """Whether this prefix of a model's name is a provider's."""
     return prefix in _providers() or prefix in _providers("through_dspy")
 
 
 def is_local_model(name: str) -> bool:
-    """Whether a name can be that of a model of sentence-transformers: a folder, or `ORG/NAME`."""
+    """Whether a name can mean a model of sentence-transformers: a folder, or `ORG/NAME`."""
     prefix, _, rest = name.partition("/")
     return bool(rest and not is_provider(prefix)) or Path(name).expanduser().is_dir()
 
 
 def check(choice: ModelChoice) -> None:
-    """ModelMisconfigured, with the choices, where the name or the address cannot be meant."""
+    """Raise ModelMisconfigured, with the choices, for a name or an address that cannot work."""
     prefix, _, model = choice.name.partition("/")
     if choice.base_url is not None:
         _check_url(choice.base_url)
@@ -140,9 +135,10 @@ def check(choice: ModelChoice) -> None:
 
 
 def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where a model is served; None where DSPy knows.
+    """The server of a model; None where it is called through DSPy.
 
-    A key of the environment goes to its own provider alone. ModelMisconfigured where a key lacks.
+    A key of the environment goes to its own provider only. Raises ModelMisconfigured where a key
+    is missing.
     """
     check(choice)
     if choice.name.partition("/")[0] in _providers("through_dspy"):
@@ -157,12 +153,12 @@ def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | 
 
 
 def embedding_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where an embedding model is served; None for a name without an address."""
+    """The server of an embedding model; None for a name without an address."""
     return _located(choice, environment, _providers())
 
 
 def rerank_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where a reranker is served (the address before `/rerank`); None without an address."""
+    """The server of a reranker (the address before `/rerank`); None without an address."""
     return _located(choice, environment, _providers("rerank"), version="")
 
 
@@ -172,7 +168,7 @@ def _located(
     providers: Mapping[str, Provider],
     version: str = "/v1",
 ) -> Endpoint | None:
-    """Where it is served; the address of a bare host is completed by the version."""
+    """The server of a model; `version` completes the address of a bare host."""
     prefix, _, rest = choice.name.partition("/")
     known = providers.get(prefix) if rest else None
     own, url = known.url if known else None, known.url if known else None
@@ -182,16 +178,16 @@ def _located(
     if url is None:
         return None
     if known is None:
-        return Endpoint(choice.name, choice.name, url, choice.api_key, "json_schema", listed=False)
+        return Endpoint(choice.name, choice.name, url, choice.api_key, listed=False)
     listed, key = url == own, choice.api_key
     if key is None and (listed or own is None):
         key = next((environment[name] for name in known.keys if environment.get(name)), None)
     lacks = known.keys[0] if listed and known.needs_key and key is None else None
-    return Endpoint(choice.name, rest, url, key, known.structured, listed, lacks)
+    return Endpoint(choice.name, rest, url, key, listed, lacks)
 
 
 def without_user(url: str) -> str:
-    """The address as it may be shown: what stands before the host is a password or a token."""
+    """The address without the password or token before its host, as it may be shown."""
     return re.sub(r"(?<=://)[^/@\s]*@", "", url)
 
 

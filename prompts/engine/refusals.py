@@ -1,12 +1,13 @@
-"""What a server's refusal means: an error with a remedy, another try, or a request sent otherwise.
+"""Understands a server's refusal: an error with a remedy, another try, or another form of request.
 
-The wordings are those of OpenAI, vLLM, Ollama, llama.cpp and Anthropic. A server's own words are
-always part of the message.
+The patterns know the wordings of OpenAI, vLLM, Ollama, llama.cpp and Anthropic. The message of an
+error always quotes the server.
 """
 
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,11 +80,11 @@ _WEAKER = {"json_schema": "json_object", "json_object": "text"}
 
 
 class Failure(Exception):
-    """A call without a reply: the error to raise in the end, and whether another try can help.
+    """Raised for a call without a reply; holds the error to raise where no other try can help.
 
     `wait`: seconds before the next try. `broken`: there was no answer, or it broke off;
-    `timed_out`: because nobody waited longer. `adapted`: the next request leaves out what the
-    server refused in this one. `words` and `status` are the server's.
+    `timed_out`: because the wait ended. `adapted`: the next request leaves out what the server
+    refused in this one. `words` and `status` are the server's.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Failure(Exception):
 
 
 def unreachable(name: str, address: str, problem: str) -> Failure:
-    """The server did not answer at all."""
+    """The failure of a call that got no complete answer."""
     error = ModelUnavailable(
         f"{name} at {address} gave no answer: {mask_keys(problem)}.",
         "Check that its server runs under this address, then run again.",
@@ -110,7 +111,7 @@ def unreachable(name: str, address: str, problem: str) -> Failure:
 
 
 def too_slow(name: str, address: str, waited: float, begun: bool) -> Failure:
-    """The server may be alive, but nobody waited longer for it."""
+    """The failure of a call whose wait has ended; the server may be alive."""
     what = "its answer was not complete" if begun else "no word of an answer came"
     error = ModelUnavailable(
         f"{name} at {address}: {what} within {waited:.0f} s.",
@@ -130,35 +131,33 @@ def refused(
     retry_after: str | None = None,
     setting: str = "TRELLIS_LM",
 ) -> Failure:
-    """What an HTTP status and the server's words mean.
+    """The failure that an HTTP status and the body of an error mean.
 
     `where` is the model's name and the server's address; `setting` is where the name is set.
     """
     words = mask_keys(words_of(body))
     shown = f"{where[0]} at {where[1]}: HTTP {status} {words[:300]}"
-    final = _final_error(where, status, words, setting)
-    if final is not None:
-        failure = Failure(final[0](shown, final[1]))
-    elif status in _RETRYABLE or status >= 500:
+    wait = None
+    error = _final_error(shown, where[1], status, words, setting)
+    retryable = error is None and (status in _RETRYABLE or status >= 500)
+    if retryable:
         limits = "Lower TRELLIS_RPM, TRELLIS_TPM or TRELLIS_CONCURRENCY, or run again later."
-        remedy = limits if status == 429 else "Run again later."
-        failure = Failure(ModelUnavailable(shown, remedy), retryable=True)
-        failure.wait = seconds_asked(retry_after)
-    else:
-        remedy = "The server does not take this request: see its words."
-        failure = Failure(ModelRefused(shown, remedy))
-    failure.words, failure.status = words, status
+        error = ModelUnavailable(shown, limits if status == 429 else "Run again later.")
+        wait = seconds_asked(retry_after)
+    refusal = ModelRefused(shown, "The server does not take this request: see its words.")
+    failure = Failure(error or refusal, retryable=retryable)
+    failure.wait, failure.words, failure.status = wait, words, status
     return failure
 
 
 def _final_error(
-    where: tuple[str, str], status: int, words: str, setting: str
-) -> tuple[type[EngineError], str] | None:
-    """The error that no further try can mend, and its remedy."""
+    shown: str, address: str, status: int, words: str, setting: str
+) -> EngineError | None:
+    """The error that no other try can prevent; None for any other status."""
     of_lm, bad = setting == "TRELLIS_LM", status in {400, 404, 413, 422, 500}
     of_embedding = setting == "TRELLIS_EMBEDDING"
     role = ", or TRELLIS_LM_<ROLE>" if of_lm else ""
-    context = "TRELLIS_GGUF_CONTEXT" if where[1].startswith("gguf/") else "the server's context"
+    context = "TRELLIS_GGUF_CONTEXT" if address.startswith("gguf/") else "the server's context"
     shorter = "a lower TRELLIS_MAX_TOKENS" if of_lm else "a model that reads more"
     rules: list[tuple[object, type[EngineError], str]] = [
         (
@@ -184,15 +183,13 @@ def _final_error(
         (
             bad and _NO_MODEL.search(words),
             UnknownModel,
-            f"Name a model that the server offers (see {where[1]}/models): {setting}{role}.",
+            f"Name a model that the server offers (see {address}/models): {setting}{role}.",
         ),
         (
             status in {301, 302, 303, 307, 308, 404, 405},
             ModelMisconfigured,
-            (
-                f"Check {setting}_BASE_URL: the path that the program calls must be under it; "
-                "mostly it ends in `/v1`."
-            ),
+            f"Check {setting}_BASE_URL: the path that the program calls must be under it; "
+            "mostly it ends in `/v1`.",
         ),
         (
             status in {400, 403} and _WITHHELD.search(words),
@@ -200,11 +197,11 @@ def _final_error(
             "Use another model for this text.",
         ),
     ]
-    return next(((kind, remedy) for holds, kind, remedy in rules if holds), None)
+    return next((kind(shown, remedy) for holds, kind, remedy in rules if holds), None)
 
 
 def words_of(body: str) -> str:
-    """The words of an error body on one line: its texts if it is JSON, else all of it."""
+    """The texts of an error body in JSON, or else all of it, on one line."""
     try:
         said = list(dict.fromkeys(_texts(json.loads(body))))
     except (ValueError, RecursionError):
@@ -223,7 +220,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def seconds_asked(header: str | None) -> float | None:
-    """The wait that a Retry-After header asks for (seconds or a date); None without one."""
+    """The seconds that a Retry-After header (a number or a date) asks for; None without one."""
     try:
         seconds = float(header or "nan")
     except ValueError:
@@ -236,7 +233,10 @@ def seconds_asked(header: str | None) -> float | None:
 
 
 def backoff(failed: int, asked: float | None, chance: float) -> float:
-    """Seconds before the next try: those asked for and up to a tenth more, else doubling."""
+    """Seconds before the next try: those `asked` for and up to a tenth more, else doubling.
+
+    `chance` in [0, 1) spreads the tries of many callers.
+    """
     if asked is not None:
         return min(LONGEST_WAIT, asked * (1 + 0.1 * chance))
     return min(LONGEST_WAIT, 0.5 * 2.0 ** (failed - 1)) * (0.5 + 0.5 * chance)
@@ -247,7 +247,7 @@ def backoff(failed: int, asked: float | None, chance: float) -> float:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a refused request had: its form, its limit, and which parts may be left out."""
+    """A refused request; `form` is the kind of its response format, `has` its optional parts."""
 
     call: Call
     form: str | None
@@ -260,11 +260,11 @@ class Sent:
 class Habits:
     """How a server wants its requests, learnt from its refusals while the process lives.
 
-    `structured` holds it to a schema; empty: unknown. `left_out` may hold "temperature" and
-    "max_tokens" (which is called max_completion_tokens there). `streams`: True where it answers
-    only in streams, False where it never does. `user_only`: instructions go into the user's turn.
-    `most_tokens` is its longest answer, `context` what it reads and writes together, `most_texts`
-    how many texts it embeds at once.
+    `structured` is the strictest response format that it takes (empty: unknown). `left_out` may
+    hold "temperature" and "max_tokens" (which this server calls max_completion_tokens). `streams`:
+    True where it answers only in streams, False where it never does. `user_only`: instructions go
+    into the user's turn. `most_tokens` is its longest answer, `context` the most that it reads and
+    writes together, `most_texts` the number of texts that it embeds at once.
     """
 
     structured: str = ""
@@ -282,63 +282,64 @@ class Habits:
         return min(room, left) if left >= _LEAST_ANSWER else room
 
     def take_fewer_texts(self, words: str, sent: int) -> None:
-        """So many texts were too many: send as many as the words say, or half."""
+        """Learn from a refusal of `sent` texts: take as many as the words say, or half."""
         self.most_texts = min(largest_below(sent, words) or sent // 2, self.most_texts or sent)
 
     def learn(self, words: str, sent: Sent) -> bool:
-        """Whether the words refuse something that can be sent otherwise; from now on it is."""
+        """Learn from the words of a refusal; False where no other form of request can help."""
         return (
-            self._shorter_answer(words, sent)
-            or (bool(_FORM.search(words)) and self._weaker_form(sent))
-            or (bool(_LONGEST_ANSWER.search(words)) and self._fewer_tokens(words, sent))
-            or ("temperature" in words.lower() and self._without("temperature", sent))
-            or (bool(_ROLES.search(words)) and self._user_only(sent))
-            or (bool(_STREAM.search(words)) and self.other_way(sent))
+            self._shorten_for_context(words, sent)
+            or (bool(_FORM.search(words)) and self.weaken_form(sent))
+            or (bool(_LONGEST_ANSWER.search(words)) and self._limit_tokens(words, sent))
+            or ("temperature" in words.lower() and self._leave_out("temperature", sent))
+            or (bool(_ROLES.search(words)) and self._use_user_only(sent))
+            or (bool(_STREAM.search(words)) and self.switch_streaming(sent))
         )
 
-    def _without(self, name: str, sent: Sent) -> bool:
-        self.left_out |= {name} & sent.has
-        return name in sent.has
-
-    def _weaker_form(self, sent: Sent) -> bool:
-        if sent.form == self.structured:  # else another call has learnt it
+    def weaken_form(self, sent: Sent) -> bool:
+        """Use the next weaker response format."""
+        if sent.form == self.structured:  # otherwise another call has learnt it
             self.structured = _WEAKER.get(self.structured, "text")
         return sent.form in _WEAKER
 
-    def _fewer_tokens(self, words: str, sent: Sent) -> bool:
-        if _OTHER_NAME.search(words) and self._without("max_tokens", sent):
-            return True
-        fewer = largest_below(sent.max_tokens, words)
-        if fewer is not None:
-            self.most_tokens = min(fewer, self.most_tokens or fewer)
-        return fewer is not None
-
-    def _shorter_answer(self, words: str, sent: Sent) -> bool:
-        """Whether the prompt fits into the context, but not with so long an answer."""
-        told = _CONTEXT.search(words)
-        context = int(told[1].replace(",", "")) if told else 0
-        if not _LEAST_ANSWER <= context - sent.call.most_tokens() < sent.max_tokens:
-            return False
-        self.context = min(context, self.context or context)
-        return True
-
-    def _user_only(self, sent: Sent) -> bool:
-        self.user_only = self.user_only or "system" in sent.has
-        return "system" in sent.has
-
-    def other_way(self, sent: Sent) -> bool:
+    def switch_streaming(self, sent: Sent) -> bool:
         """Ask for a stream where a whole answer was refused, and the other way round."""
         if not sent.may_stream or self.streams is ("stream" in sent.has):
             return False
         self.streams = "stream" not in sent.has
         return True
 
+    def _leave_out(self, name: str, sent: Sent) -> bool:
+        self.left_out |= {name} & sent.has
+        return name in sent.has
+
+    def _limit_tokens(self, words: str, sent: Sent) -> bool:
+        if _OTHER_NAME.search(words) and self._leave_out("max_tokens", sent):
+            return True
+        fewer = largest_below(sent.max_tokens, words)
+        if fewer is not None:
+            self.most_tokens = min(fewer, self.most_tokens or fewer)
+        return fewer is not None
+
+    def _shorten_for_context(self, words: str, sent: Sent) -> bool:
+        """Learn the context's size where the prompt fits into it, but not with its answer."""
+        found = _CONTEXT.search(words)
+        context = int(found[1].replace(",", "")) if found else 0
+        if not _LEAST_ANSWER <= context - sent.call.most_tokens() < sent.max_tokens:
+            return False
+        self.context = min(context, self.context or context)
+        return True
+
+    def _use_user_only(self, sent: Sent) -> bool:
+        self.user_only = self.user_only or "system" in sent.has
+        return "system" in sent.has
+
 
 def largest_below(number: int, words: str) -> int | None:
-    """The largest number in the words below this one."""
-    told = [int(figure.replace(",", "")) for figure in _NUMBER.findall(words)]
-    return max((figure for figure in told if 1 < figure < number), default=None)
+    """The largest number in the words that is below this one (and above 1); None without one."""
+    figures = [int(figure.replace(",", "")) for figure in _NUMBER.findall(words)]
+    return max((figure for figure in figures if 1 < figure < number), default=None)
 
 
 # What was learnt, by the server's address and the model's name.
-HABITS: dict[tuple[str, str], Habits] = {}
+HABITS: defaultdict[tuple[str, str], Habits] = defaultdict(Habits)

@@ -1,4 +1,4 @@
-"""Rerankers: which model says how relevant each passage is to a question.
+"""Rerankers judge how relevant each passage is to a question.
 
 A served one is called at `/rerank`, as Cohere, Jina, Voyage, vLLM, Infinity and llama.cpp have it.
 """
@@ -21,7 +21,7 @@ _USE = ApiUse("/rerank", "reranker", "TRELLIS_RERANKER", "leave TRELLIS_RERANKER
 
 
 class Reranker(ABC):
-    """How relevant passages are to a question, by a model that reads both together."""
+    """A model that reads a question and a passage together and judges the relevance."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,13 +29,13 @@ class Reranker(ABC):
 
     @abstractmethod
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
-        """One score a passage, the greater the more relevant; comparable within one call."""
+        """A score for each passage, greater for a more relevant one; comparable within a call."""
 
     def metered(self, meter: Meter) -> "Reranker":
-        """The same reranker, entered into this ledger under the step `rerank`."""
-        view = copy.copy(self)
-        view.meter = meter
-        return view
+        """The same reranker, which enters its calls into this ledger under the step `rerank`."""
+        copied = copy.copy(self)
+        copied.meter = meter
+        return copied
 
     def _enter(
         self, query: str, passages: Sequence[str], started: float, cost: float | None

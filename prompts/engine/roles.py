@@ -1,4 +1,4 @@
-"""The roles that a model may have, and how calls are made; DSPy is not loaded for it."""
+"""The roles that a model may have, and how calls are made. Nothing here imports DSPy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,10 +38,10 @@ def priority(role: Role) -> int:
 class CallSettings:
     """How calls are made.
 
-    Limits hold for each server, `timeout` (seconds; None: the usual ones) for each try,
-    `max_tokens` for each answer. `sampling` holds what the user has set for each role: a
-    temperature, and other parameters under the server's names. Without a temperature it is 0, and
-    `retry_temperature` at a second try.
+    `concurrency` is a limit for each server, `timeout` (seconds; None: see `Patience`) for each
+    try, `max_tokens` for each answer. `sampling` holds what the user has set for each role: a
+    temperature (0 without one, `retry_temperature` at a second try), and other parameters under
+    the server's names.
     """
 
     concurrency: int = 16

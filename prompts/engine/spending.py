@@ -1,9 +1,9 @@
-"""What models cost: list prices, the ledger of a run, and the budget that a run keeps to.
+"""The cost of models: list prices, the ledger of a run, and its budget.
 
-Prices are those of the installed LiteLLM's list. An own server and a proxy have no list price:
-theirs is unknown, never zero. Before a call is sent, the most that it can cost is set aside; when
-its reply has come, what it did cost is entered. A call for which too little is left waits for
-those under way; when none is, the budget is closed for good.
+Prices come from the installed LiteLLM's list. The price of the user's own server or a proxy is
+unknown, never zero. Before a call, the most that it can cost is set aside; after its reply, what it
+did cost is entered. A call for which too little is left waits for those under way; when there are
+none, the budget is closed for good.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Any
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
 
 _RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
-_PAUSE = 0.02  # seconds between two looks at the budget
+_PAUSE = 0.02  # seconds between two checks of the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,12 @@ class Price:
     output: float
 
     def cost(self, input_tokens: int, output_tokens: int) -> float:
-        """US dollars."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @cache
 def _rows() -> Mapping[str, Mapping[str, Any]]:
-    """LiteLLM's list; its file is read, because importing LiteLLM takes two seconds."""
+    """LiteLLM's list, read from its file because importing LiteLLM takes two seconds."""
     spec = find_spec("litellm")
     folder = next(iter((spec and spec.submodule_search_locations) or ("",)))
     file = Path(folder, "model_prices_and_context_window_backup.json")
@@ -49,7 +48,7 @@ def _rows() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _row(model: str) -> Mapping[str, Any]:
-    """The row of `provider/model`, whatever date of release ends its name; empty: unknown."""
+    """The row of `provider/model`, with or without a date at its end; empty where unknown."""
     provider, _, name = model.partition("/")
     for known in (name, _RELEASED.sub("", name)):
         for key in (f"{provider}/{known}", known):
@@ -59,7 +58,7 @@ def _row(model: str) -> Mapping[str, Any]:
 
 
 def price_of(model: str) -> Price | None:
-    """The price of `provider/model`; None where it is unknown, or what costs nothing."""
+    """The price of `provider/model`; None where it is unknown or zero."""
     row = _row(model)
     read, written = row.get("input_cost_per_token"), row.get("output_cost_per_token", 0)
     return Price(round(read * 1e6, 6), round(written * 1e6, 6)) if read else None
@@ -75,8 +74,8 @@ def window_of(model: str) -> int | None:
 class Spent:
     """Totals of one step on one model. `cost_usd` is None as soon as one price is unknown.
 
-    `seconds` are those of all calls, `busy_seconds` those in which at least one was under way.
-    `unread_lines` are lines of answers that were not in form and were left out.
+    `seconds` is the sum over all calls, `busy_seconds` the time with at least one under way.
+    `unread_lines` counts lines of answers that were left out because they were not in form.
     """
 
     calls: int = 0
@@ -89,7 +88,6 @@ class Spent:
     unread_lines: int = 0
 
     def add(self, other: "Spent") -> None:
-        """Add another total to this one."""
         for it in fields(self):
             mine, others = getattr(self, it.name), getattr(other, it.name)
             setattr(self, it.name, None if mine is None or others is None else mine + others)
@@ -97,7 +95,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """A step that went on without its model's answer: why, and what was done how many times."""
+    """A step that went on without its model's answer: why, what was done instead, how often."""
 
     step: str
     reason: str
@@ -106,10 +104,7 @@ class Degraded:
 
 
 class Meter:
-    """A ledger: what steps spent, which calls were spared, which steps went on without an answer.
-
-    It is safe to use from many threads.
-    """
+    """A ledger of costs, spared calls, and steps that went on without an answer. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,37 +122,37 @@ class Meter:
             return [(*key, spent) for key, spent in sorted(self._spent.items())]
 
     def spare(self, step: str, reason: str) -> None:
-        """Enter that a step's model was not asked, and why that is harmless."""
+        """Enter why a step's model was not asked."""
         with self._lock:
             self._spared.setdefault(step, reason)
 
     def spared(self) -> list[tuple[str, str]]:
-        """(step, reason) of the calls that were spared, in the order in which they were."""
+        """(step, reason) of the spared calls, in order."""
         with self._lock:
             return list(self._spared.items())
 
     def degrade(self, step: str, reason: str, instead: str) -> None:
-        """Enter that a step's model gave no usable answer, and what was done instead."""
+        """Enter why a step had no usable answer, and what was done instead."""
         with self._lock:
             known = self._degraded.get((step, instead), Degraded(step, reason, instead, 0))
             self._degraded[step, instead] = replace(known, times=known.times + 1)
 
     def degraded(self) -> list[Degraded]:
-        """The steps that went on without an answer, in the order in which they first did."""
+        """The steps that went on without an answer, in the order of their first time."""
         with self._lock:
             return list(self._degraded.values())
 
 
 @dataclass(slots=True)
 class MeteredCall:
-    """One call. Set the tokens, in and out, that it used; one without a reply is not counted."""
+    """One call: set the tokens (in, out) that it `used`; one without a reply is not counted."""
 
     most: tuple[int, int]
     price: Price | None
     used: tuple[int, int] = (0, 0)
 
     def sums(self, tokens: tuple[int, int]) -> dict[str, float]:
-        """So many tokens by the budget's units."""
+        """These tokens in the budget's units."""
         usd = self.price.cost(*tokens) if self.price else 0.0
         return {"tokens": sum(tokens), "USD": usd}
 
@@ -166,7 +161,7 @@ class MeteredCall:
 class SpendBudget:
     """Tokens (in and out together) and US dollars that may be spent; None: any amount.
 
-    It is for any threads and event loops.
+    Threads and event loops may share it.
     """
 
     tokens: int | None = None
@@ -184,7 +179,7 @@ class SpendBudget:
     async def reserved(
         self, tokens_in: int, tokens_out: int, price: Price | None
     ) -> AsyncIterator[MeteredCall]:
-        """Around one call that takes at most so much. Raises BudgetSpent where that is too much."""
+        """Reserve the most that the call in this block can take; BudgetSpent if it is too much."""
         bill = MeteredCall((tokens_in, tokens_out), price)
         while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may be threads
             await asyncio.sleep(_PAUSE)
@@ -195,7 +190,7 @@ class SpendBudget:
 
     @contextmanager
     def reserved_in_thread(self, tokens_in: int, price: Price | None) -> Iterator[MeteredCall]:
-        """The same in a thread that may wait."""
+        """`reserved` for a thread that may block."""
         bill = MeteredCall((tokens_in, 0), price)
         while self.limited and not self._begin(bill):
             time.sleep(_PAUSE)
@@ -205,7 +200,7 @@ class SpendBudget:
             self._end(bill)
 
     def _begin(self, bill: MeteredCall) -> bool:
-        """Set aside what the call may cost; False where others have to end first."""
+        """Set aside the most that the call may cost; False where others have to end first."""
         if self.usd is not None and bill.price is None:
             raise ModelMisconfigured(
                 "A model of unknown price was called under a budget in US dollars.",

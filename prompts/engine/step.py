@@ -1,8 +1,8 @@
-"""Steps: what is done at one place of the pipeline, by a model or without one.
+"""Steps of the pipeline that ask a model, or do without one.
 
 A step is a `dspy.Module`: any user of DSPy can import one, call it, compile it, save and load it.
-Its `run` is what tasks call: it asks the model, or gives the same typed output by rules
-(`prompts/offline/`), so that callers never know which of them it was.
+Tasks call its `run`, which asks the model or gives the same typed output by rules
+(`prompts/offline/`), so that callers need not know which.
 """
 
 import copy
@@ -27,21 +27,21 @@ from prompts.engine.streaming import Show, TextField, Withdrawn
 from prompts.text.languages import language_name, names_of
 from prompts.text.words import is_han
 
-# By field: what a model gave, of the signature's types, and what it was given.
+# By field: a model's outputs, of the signature's types, and its inputs.
 Outputs = Mapping[str, Any]
 Inputs = Mapping[str, Any]
 
-# Settings of a call under names of our own; others in a config go to the server as they are.
+# Settings with fields of their own in a `Call`; others in a config go to the server unchanged.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
-_SENTENCE_TOKENS = 10  # a shorter text of an example may be said of other things too
+_SENTENCE_TOKENS = 10  # a shorter text of an example may be true of other things too
 
 
 class Step(dspy.Module):
     """Base of all steps. A subclass names its step, role and signature, and has a `run`.
 
-    `output_format` says how the answer is written. `on_text` gets the text field `streams` in
-    pieces meanwhile, and Withdrawn where they do not hold. `examples` are shown as turns of a user
-    and a model, unless the step has demonstrations (`demos`) of its own. The answer is in the
+    `output_format` is the form of the answer. `on_text` gets the text field `streams` in pieces
+    while it is written, and Withdrawn where another answer replaces it. `examples` are shown as
+    turns of a user and a model, unless there are demonstrations (`demos`). The answer is in the
     language of the input `writes_in`, or in `language` where that is set.
     """
 
@@ -60,11 +60,10 @@ class Step(dspy.Module):
         self.models = models or Models.offline()
         self.lm: Any = None  # a `dspy.BaseLM` of this step's own
         self.on_text: Show | None = None
-        self.alone = False  # whether it runs as if it had no model
+        self.alone = False  # whether it runs as if there were no model
 
     @cached_property
     def module(self) -> "StepModule":
-        """The step's one predictor."""
         return StepModule(self)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
@@ -81,7 +80,6 @@ class Step(dspy.Module):
 
     @property
     def is_offline(self) -> bool:
-        """Whether the step has no model, or runs as if it had none."""
         return self.alone or (self.lm is None and self.models.is_offline(self.role))
 
     def without_model(self) -> Self:
@@ -92,13 +90,12 @@ class Step(dspy.Module):
 
     @property
     def policy(self) -> Policy:
-        """The effort of the question, and how much a prompt may hold."""
         return self.models.policy
 
     def spares(self, reason: str) -> bool:
-        """Whether the step's model need not be asked, for a reason shown to be harmless.
+        """Whether the model is not asked, for a harmless reason that goes into the trace.
 
-        It never is at high effort. The reason goes into the trace.
+        At high effort it is always asked.
         """
         if self.policy.effort == "high":
             return False
@@ -106,20 +103,20 @@ class Step(dspy.Module):
         return True
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """Look whether outputs in good form can be the answer to these inputs.
+        """Check whether outputs in form can be the answer to these inputs.
 
-        Raises NotAsAsked where they cannot, and Doubtful where they look like an oversight, which
-        the model is told once and may repeat.
+        Raises NotAsAsked where they cannot be, and Doubtful where they look like an oversight: the
+        model is told once, and may repeat its answer.
         """
 
     @property
     def instruction_names(self) -> tuple[str, ...]:
-        """The names that a user's own instruction may have, the most special first."""
+        """The names under which a user's own instruction is looked up, in this order."""
         return (self.step,)
 
     @property
     def instruction(self) -> str:
-        """What the model is told to do: a user's own instruction, or the signature's."""
+        """The user's own instruction, or the signature's."""
         own = (self.models.instructions.get(name, "").strip() for name in self.instruction_names)
         return neutralise(next(filter(None, own), "")) or str(self.task.instructions)
 
@@ -130,27 +127,27 @@ class Step(dspy.Module):
 
     @property
     def author(self) -> str:
-        """Who writes what this step makes: the model and the hash of its prompt, or "offline".
+        """Who writes the step's results: the model and the hash of its prompt, or "offline".
 
-        It is part of the hash of what is made. Where the work of an earlier version is to stand,
-        the models say whom this step counts as.
+        It is part of the results' hash. `Models.authors` may name another author, so that results
+        of an earlier version stay valid.
         """
         return self.models.authors.get(self.step) or self.own_author
 
     @property
     def own_author(self) -> str:
-        """The author, whomever the step counts as."""
+        """The author, whatever `Models.authors` says."""
         name = str(self.lm.model) if self.lm else self.models.name(self.role)
         return name if self.is_offline else f"{name}, prompt {self.module.prompt_hash}"
 
 
 def left_out(many: int, numbers: Iterable[int]) -> str:
-    """Which of so many numbered items an answer says nothing of."""
+    """The numbers from 0 to `many` - 1 that are missing, separated by commas."""
     return ", ".join(map(str, sorted(set(range(many)) - set(numbers))))
 
 
 class StepModule(dspy.Predict):
-    """A step's predictor, with signature, demonstrations and model as optimisers change them."""
+    """A step's predictor, whose signature, demonstrations and model optimisers change."""
 
     def __init__(self, of: Step) -> None:
         super().__init__(of.task.with_instructions(of.instruction))
@@ -161,12 +158,12 @@ class StepModule(dspy.Predict):
                 self.load_state(dict(program))
 
     def named_parameters(self) -> list[tuple[str, Any]]:
-        """This predictor alone: its step is no part of it."""
+        """This predictor alone, without its step."""
         return [("self", self)]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "StepModule":
         copied = copy.copy(self)
-        copied.__dict__.pop("forward", None)  # an optimiser may have bound one to this step
+        copied.__dict__.pop("forward", None)  # an optimiser may have bound one
         for name in ("demos", "traces", "train", "config", "fields"):
             setattr(copied, name, copy.deepcopy(getattr(self, name), memo))
         return copied
@@ -196,7 +193,7 @@ class StepModule(dspy.Predict):
         return self._forward_postprocess([outputs], self.signature, **given)
 
     def dump_state(self, json_mode: bool = True) -> dict[str, object]:
-        """DSPy's state with the step and its shape, without a model (a key is no part of it)."""
+        """DSPy's state with the step and its shape, without a model and its key."""
         plain = copy.copy(self)
         plain.lm = None
         state: dict[str, object] = super(StepModule, plain).dump_state(json_mode)
@@ -219,7 +216,7 @@ class StepModule(dspy.Predict):
         return self
 
     def _typed(self, demo: Mapping[str, object]) -> dspy.Example:
-        """A demonstration with the types that it had before it was saved."""
+        """A loaded demonstration with outputs of the signature's types."""
         values, fields = dict(demo), self.signature.output_fields
         try:
             for name in values.keys() & fields.keys():
@@ -234,7 +231,7 @@ class StepModule(dspy.Predict):
 
     @property
     def shape(self) -> str:
-        """What goes in and comes out: see `StepAdapter.shape`."""
+        """The names and types of inputs and outputs: see `StepAdapter.shape`."""
         return self.of.output_format.shape(self.signature)
 
     # --- the prompt ------------------------------------------------------------------------------
@@ -242,13 +239,13 @@ class StepModule(dspy.Predict):
     def messages(
         self, inputs: Inputs, demos: Sequence[Mapping[str, Any]] | None = None
     ) -> tuple[Message, ...]:
-        """What the model reads for these inputs; `demos` take the place of the step's own."""
+        """What the model reads for these inputs; `demos` replace the step's own."""
         shown = demos or self.demos or self._examples(inputs)
         form, language = self.of.output_format, self._language(inputs)
         return form.messages(self.step, self.signature, shown, inputs, language)
 
     def _examples(self, inputs: Inputs) -> Sequence[Mapping[str, Any]]:
-        """The examples in the script of the inputs, or else all."""
+        """The examples in the script of the inputs, or all where there are none."""
         examples = self.of.fitting_examples
         han = self._is_chinese(inputs)
         return [it for it in examples if self._is_chinese(it) == han] or examples
@@ -266,7 +263,7 @@ class StepModule(dspy.Predict):
 
     @property
     def prompt(self) -> tuple[Message, ...]:
-        """All that the model reads; each input stands as its name in angle brackets."""
+        """All that the model reads, with each input as its name in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields}
         return self.messages(inputs, self.demos or self.of.fitting_examples)
 
@@ -298,7 +295,7 @@ class StepModule(dspy.Predict):
         )
 
     def _shown(self) -> Show | None:
-        """Takes the JSON of an answer as it is written, and shows the field `streams`."""
+        """A watcher of the answer's JSON that shows the field `streams`."""
         on_text, field = self.of.on_text, TextField(self.of.streams)
         if on_text is None:
             return None
@@ -314,21 +311,21 @@ class StepModule(dspy.Predict):
         return show
 
     def _read(self, inputs: Inputs, unread: list[str], answer: str) -> dict[str, object]:
-        """The outputs of an answer; lines of it that are left out are added to `unread`."""
+        """The outputs of an answer; `unread` gets the problems of lines that are left out."""
         unread.clear()
         try:
             outputs = self.of.output_format.read(self.signature, restore(answer), unread.append)
         except Doubtful as doubt:
-            raise Doubtful(str(doubt), self._own(doubt.outputs, inputs)) from doubt
-        outputs = self._own(outputs, inputs)
+            raise Doubtful(str(doubt), self._without_examples(doubt.outputs, inputs)) from doubt
+        outputs = self._without_examples(outputs, inputs)
         self.of.check(outputs, inputs)
         return outputs
 
-    def _own(self, outputs: Outputs, inputs: Inputs) -> dict[str, object]:
+    def _without_examples(self, outputs: Outputs, inputs: Inputs) -> dict[str, object]:
         """The outputs without items that name what only an example of the prompt names.
 
-        Raises NotAsAsked where the answer repeats a sentence of an example: a model that never got
-        the inputs may do so.
+        Raises NotAsAsked where the answer repeats a sentence of an example, as a model does that
+        never got the inputs.
         """
         for text in texts(dict(outputs)):
             if text in self._example_sentences and text not in str(inputs):
@@ -344,7 +341,7 @@ class StepModule(dspy.Predict):
 
     @cached_property
     def _example_texts(self) -> frozenset[str]:
-        """What the answers of the examples say."""
+        """The texts in the answers of the examples."""
         fields = self.signature.output_fields
         examples = self.of.fitting_examples
         return frozenset(texts([[example[name] for name in fields] for example in examples]))
@@ -359,7 +356,7 @@ class StepModule(dspy.Predict):
 
 
 def _without(value: object, strays: Sequence[str]) -> object:
-    """An output without the list items that hold one of these names."""
+    """An output without the list items that contain one of these names."""
     if isinstance(value, BaseModel):
         return value.model_copy(update={name: _without(it, strays) for name, it in value})
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Answers while they are written: what is shown of them, and where they go round.
+"""Answers while they are written: what is shown of them, and whether they repeat themselves.
 
-Small models sometimes say the same thing until they are cut. A line of records that is said three
-times, or a tail that repeats one piece, ends the answer; what came before it is kept.
+Small models sometimes say the same thing until they are cut. A line of records that comes three
+times, or a tail that repeats one piece, ends the answer; what came before is kept.
 """
 
 import json
@@ -17,18 +17,18 @@ from prompts.engine.key_masking import held_back, mask_keys
 
 _SENTENCE_END = re.compile(r"[.!?。！？\n]")
 _TAIL = 1000  # characters at the end that repeat one piece
-_LONGEST_PIECE = 333  # characters of that piece: it is said three times in the tail
+_LONGEST_PIECE = 333  # characters of that piece: it comes three times in the tail
 
 
 class Withdrawn:
-    """Tells a watcher that what was shown does not hold: another answer follows, or an error."""
+    """Tells a watcher to forget what was shown: another answer follows, or an error."""
 
 
 Show = Callable[[str | Withdrawn], None]
 
 
 class Draft:
-    """What one caller sees of an answer. Without `show` nobody watches."""
+    """What one watcher sees of an answer; without `show` nobody watches."""
 
     def __init__(self, show: Show | None = None) -> None:
         self._show = show
@@ -39,7 +39,6 @@ class Draft:
         return self._show is not None
 
     def add(self, piece: str) -> None:
-        """Show a further piece."""
         if self._show is not None:
             self._shown = True
             self._show(piece)
@@ -54,7 +53,7 @@ class Draft:
 
 
 class ShownText:
-    """Takes pieces of a reply and shows what may be seen of them: no thinking, no keys."""
+    """Takes pieces of a reply and shows them without thinking and keys."""
 
     def __init__(self, show: Callable[[str], None] | None) -> None:
         self.text = ""
@@ -62,7 +61,6 @@ class ShownText:
         self._shown = 0
 
     def add(self, piece: str) -> None:
-        """Add a further piece of the reply."""
         self.text += piece
         if self._show is not None:
             text = mask_keys(visible_so_far(self.text))
@@ -82,7 +80,7 @@ class ShownText:
 class TextField:
     """Takes pieces of JSON and gives pieces of the first string under the key `name`.
 
-    Without a name every piece is given as it is.
+    Without a name it gives back every piece.
     """
 
     def __init__(self, name: str) -> None:
@@ -111,10 +109,10 @@ def _first_text(value: object, name: str) -> str:
     return next(filter(None, found), "")
 
 
-# --- answers that go round -----------------------------------------------------------------------
+# --- answers that repeat themselves --------------------------------------------------------------
 
 
-def goes_round(text: str, call: Call) -> bool:
+def repeats_itself(text: str, call: Call) -> bool:
     """Whether an answer says the same thing again and again."""
     if not call.by_line:
         return _period(text) > 0
@@ -122,20 +120,20 @@ def goes_round(text: str, call: Call) -> bool:
     return _period(text) > 0 or max(Counter(lines).values(), default=0) >= REPEATED
 
 
-def standing(text: str, call: Call) -> str | None:
-    """What can be kept of an answer that was cut or goes round; None where nothing can.
+def salvaged(text: str, call: Call) -> str | None:
+    """What can be kept of an answer that was cut or repeats itself; None where nothing can.
 
-    These are whole lines of records, whole items where a list's items stand for themselves, and
-    of a text that goes round what came before it did.
+    Complete lines are kept where the call is `by_line`, complete items of a list where it is
+    `by_item`, and of a text that repeats itself what came before.
     """
     if call.by_line:
         whole, newline, _ = text.rpartition("\n")
         return f"{whole}\n{CUT}" if newline else None
-    begins = _second_time(text, times=2 if call.by_item else 1)
+    ends = _end_of_repetition(text, times=2 if call.by_item else 1)
     if call.schema is None:
-        return text[:begins].rstrip() or None if begins is not None else None
-    value = _begun(text[:begins])
-    if value is None or not (call.by_item or begins is not None):
+        return text[:ends].rstrip() or None if ends is not None else None
+    value = _begun(text[:ends])
+    if value is None or not (call.by_item or ends is not None):
         return None
     kept = _without_last_item(value) if call.by_item else value
     return None if kept is None else json.dumps(kept, ensure_ascii=False)
@@ -152,15 +150,15 @@ def _begun(text: str) -> dict[str, Any] | None:
 
 
 def _period(text: str) -> int:
-    """The length of the piece that the end of a text repeats; 0 where it repeats none."""
+    """The length of the piece that the tail of a text repeats; 0 where it repeats none."""
     tail = text[-_TAIL:]
     if len(tail) < _TAIL:
         return 0
     return next((it for it in range(1, _LONGEST_PIECE + 1) if tail[it:] == tail[:-it]), 0)
 
 
-def _second_time(text: str, times: int) -> int | None:
-    """Where a text has said so many times what its end repeats; None where it repeats none."""
+def _end_of_repetition(text: str, times: int) -> int | None:
+    """Where a text has said `times` times what its tail repeats; None where it repeats none."""
     period = _period(text)
     if not period:
         return None

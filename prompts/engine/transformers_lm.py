@@ -1,7 +1,7 @@
 """A language model of this machine as a role's model: `transformers/PATH`.
 
-PATH is a folder of a model or of a LoRA adapter. torch and transformers are imported at the first
-call. A model answers one call at a time. Nothing is downloaded.
+PATH is the folder of a model or of a LoRA adapter, or a name in the Hub's cache; nothing is
+downloaded. torch and transformers are imported at the first call.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from prompts.engine.providers import LOCAL
 
 ADAPTER = "adapter_config.json"
 _WEIGHTS = (ADAPTER, "adapter_model.safetensors", "config.json", "model.safetensors")
-_TURN = threading.Lock()  # models of this machine answer one after another
+_TURN = threading.Lock()  # the models of this machine answer one call at a time
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
-    """The model and its tokenizer, of a folder or of what the Hub's cache holds under this name.
+    """The model and its tokenizer, from a folder or from the Hub's cache.
 
     ModelUnavailable where it is not on this machine; ModelMisconfigured without a chat template.
     """
@@ -47,10 +47,9 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 
 
 class TransformersEngine:
-    """The engine of a `dspy.LM`: one request, one generated reply.
+    """An engine of a `dspy.LM`.
 
-    `address` says where the model is and when its weights were written: answers of an earlier
-    training are not its own.
+    `address` holds the time of the weights, since those of an earlier training gave other answers.
     """
 
     supports_response_schema = False
@@ -64,7 +63,7 @@ class TransformersEngine:
         self._timeout = timeout
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        """Raises ContextOverflow where the prompt does not fit into the model."""
+        """One response. Raises ContextOverflow where the prompt does not fit into the model."""
         return await asyncio.to_thread(self._complete, request)
 
     def _complete(self, request: lm15.Request) -> lm15.Response:
@@ -108,7 +107,7 @@ class TransformersEngine:
 
 @cache
 def _loaded(_address: str, name: str) -> tuple[Any, Any]:
-    """A model in memory, on the accelerator where there is one, and its tokenizer."""
+    """A model on the accelerator where there is one, and its tokenizer."""
     import torch  # it takes seconds to load
 
     model, tokenizer = load_language_model(name)

@@ -1,4 +1,4 @@
-"""Long texts in windows: consecutive spans that an embedding model can read whole."""
+"""Cuts long texts into windows: consecutive spans that an embedding model can read whole."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]”’]*(?=\s)|[。！？；][”’」』）]*|\n")
 _SPACE = re.compile(r"\s")
-# Without a tokenizer: four letters, one ideograph or one sign a token.
+# Without a tokenizer: four letters, one ideograph or one other character a token.
 _ROUGH_TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
 
 
@@ -18,13 +18,13 @@ class Token(NamedTuple):
 
 
 def word_tokens(starts: Sequence[int], words: Sequence[int | None]) -> list[Token]:
-    """Tokens with these starts, each in a word of this number."""
+    """Tokens with these starts, each in the word of this number."""
     pairs = zip(starts, words, [object(), *words], strict=False)
     return [Token(start, word != before) for start, word, before in pairs]
 
 
 def estimated_tokens(text: str) -> list[Token]:
-    """The tokens of a text as most tokenizers would cut it, or more of them."""
+    """At least as many tokens as most tokenizers make of a text."""
     return [Token(match.start(), True) for match in _ROUGH_TOKEN.finditer(text)]
 
 
@@ -48,7 +48,7 @@ def _cut(text: str, tokens: Sequence[Token], limit: int) -> int:
     begin = tokens[0].start
     later = [token for token in tokens[1:] if token.start > begin]
     words = [token.start for token in later if token.opens_word]
-    if not words:  # one character can be several tokens: then it stands alone
+    if not words:  # one character can be several tokens: then it is a window
         return later[-1].start if later else begin + 1
     half, latest = tokens[limit // 2].start, words[-1]
     for ends in (_SENTENCE_END, _SPACE):

@@ -1,11 +1,11 @@
-"""The excerpts of passages that speak most of a question: what is shown where no model answers.
+"""Excerpts of the passages that speak most of a question: the answer where no model is set.
 
-A passage is split into units: sentences, list items, table rows, lines of code. Two scores make up
-a unit's relevance: BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the
-collection's idf, as a share of the best unit's; and, with twice its weight, the cosine of its
-embedding with the question's. Further excerpts are chosen by maximal marginal relevance (Carbonell
-and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows it in its section
-while there is room. Whether it answers the question is for the reader to judge.
+A passage is split into units: sentences, list items, table rows, lines of code. A unit's relevance
+combines BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the collection's
+idf, as a share of the best unit's; and, with twice the weight, the cosine of its embedding with the
+question's. Further excerpts are chosen by maximal marginal relevance (Carbonell and Goldstein
+1998). An excerpt is the unit and what follows it in its section while there is room. Whether it
+answers the question is for the reader to judge.
 """
 
 from collections import Counter
@@ -16,36 +16,29 @@ from functools import lru_cache
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.segment import Unit, quotable_units
 
-# The inverse document frequency of a term in the collection.
+# Returns the inverse document frequency of a term in the collection.
 Rarity = Callable[[str], float]
-# The cosine of a question with each of the texts, by the collection's embedding; 0 where it cannot
-# read them.
+# Returns the cosine of a question with each text, 0 where the embedder cannot read them.
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
 MOST_EXCERPTS = 4
-# Characters of the best excerpt, and of each further one: in running text, and in a text that is
+# Characters of the best excerpt and of each further one: in running text, and in a text that is
 # laid out in lines, where a section reads as a whole.
 FIRST_ROOM, FURTHER_ROOM = 250, 150
 FIRST_SECTION, FURTHER_SECTION = 500, 300
-PARAGRAPH = 600  # characters of a line on average, below which a text is laid out
-FULL = 4  # terms from which a sentence counts in full: "Agreed." and "4 Staff" say little alone
-K1, B = 1.2, 0.75  # of BM25, as its authors recommend
-# what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
-MEANING = 2.0
-COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
-# of maximal marginal relevance: what likeness to an excerpt that is shown already costs
-DIVERSITY = 0.2
-# a unit without a word of the question is shown from this nearness in meaning on
-LEAST_COSINE = 0.25
-# a term that stands in the heading or title alone, beside one that stands in the unit
-HEADING_WEIGHT = 0.5
+PARAGRAPH = 600  # Mean characters of a line below which a text is laid out
+FULL = 4  # Terms from which a sentence counts in full: "Agreed." says little alone
+K1, B = 1.2, 0.75  # Of BM25, as its authors recommend
+MEANING = 2.0  # The weight of the cosine; .5 to 3 do nearly as well (docs/experiments.md)
+COMPARED = 36  # Units, the best by BM25, whose meaning is compared
+DIVERSITY = 0.2  # What likeness to a shown excerpt costs
+LEAST_COSINE = 0.25  # From here on a unit without a word of the question is shown
+HEADING_WEIGHT = 0.5  # Of a term that stands in the heading or title alone
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that was found: `number` counts from 1, the best first; an empty `language` is told
-    from the text.
-    """
+    """A passage that was found; `number` counts from 1, an empty `language` is detected."""
 
     number: int
     title: str
@@ -56,10 +49,9 @@ class OfferedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The span `[start:end]` of a passage's text, of which `[start:best_end]` is the unit that was
-    found.
+    """The span `[start:end]` of a passage, of which `[start:best_end]` is the unit that was found.
 
-    `header` is the span of the row that names the columns, where the excerpt is a row of a table.
+    `header` is the span of the row that names the columns of a table row.
     """
 
     passage: OfferedPassage
@@ -80,9 +72,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptAnswer:
-    """Excerpts, the best first, and the label above them; none where nothing speaks of the
-    question.
-    """
+    """Excerpts, the best first, and the label above them."""
 
     excerpts: tuple[Excerpt, ...]
     label: str
@@ -93,22 +83,22 @@ class ExcerptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A unit of a passage with its terms and its relevance to the question (0-1)."""
+    """A unit of a passage, its terms, and its relevance to the question (0-1)."""
 
     passage: OfferedPassage
     place: int
     unit: Unit
     terms: frozenset[str]
     lexical: float = 0.0
-    cosine: float | None = None  # None: not compared
+    cosine: float | None = None  # None: meaning is not compared
 
     @property
     def text(self) -> str:
         return self.passage.text[self.unit.start : self.unit.end]
 
     @property
-    def read(self) -> str:
-        """The unit as its meaning is compared: under its heading."""
+    def titled_text(self) -> str:
+        """The unit under its heading, by which its meaning is compared."""
         heading = (
             self.unit.heading or self.passage.heading.rpartition(" > ")[2] or self.passage.title
         )
@@ -128,15 +118,13 @@ def best_excerpts(
     rarity: Rarity,
     similarity: Similarity | None = None,
 ) -> ExcerptAnswer:
-    """The excerpts that speak most of the question, at most `MOST_EXCERPTS`; by words alone without
-    `similarity`.
-    """
-    spoken = frozenset(passage.language or language_of(passage.text) for passage in passages)
-    language = language_among(question, spoken)
+    """Return the excerpts that speak most of a question, chosen by words alone without embedder."""
+    languages = frozenset(passage.language or language_of(passage.text) for passage in passages)
+    language = language_among(question, languages)
     candidates = _ranked_by_words(question, passages, rarity, language)
     if similarity is not None and candidates:
         compared, rest = candidates[:COMPARED], candidates[COMPARED:]
-        cosines = similarity(question, [candidate.read for candidate in compared])
+        cosines = similarity(question, [candidate.titled_text for candidate in compared])
         compared = [
             replace(one, cosine=float(cosine))
             for one, cosine in zip(compared, cosines, strict=True)
@@ -149,7 +137,7 @@ def best_excerpts(
 def _ranked_by_words(
     question: str, passages: Sequence[OfferedPassage], rarity: Rarity, language: Language
 ) -> list[_Candidate]:
-    """All units by BM25 as a share of the best one's; equal ones in the order of the passages."""
+    """Rank all units by BM25, as a share of the best; equal ones by their place."""
     weights = {term: rarity(term) for term in language.content_terms(question)}
     units_of = [
         (passage, place, unit)
@@ -182,9 +170,7 @@ def _terms(text: str, language: Language) -> Counter[str]:
 def _bm25(
     weights: Mapping[str, float], terms: Counter[str], above: Counter[str], length: float
 ) -> float:
-    """BM25 of a unit; a term that only its headings hold counts `HEADING_WEIGHT` of one
-    occurrence.
-    """
+    """Return the BM25 of a unit; `above` are the terms of its headings, `length` is relative."""
     score = 0.0
     for term, weight in weights.items():
         often = terms[term] or HEADING_WEIGHT * (term in above)
@@ -193,7 +179,7 @@ def _bm25(
 
 
 def _chosen(candidates: Sequence[_Candidate]) -> list[Excerpt]:
-    """The best unit, then those that add most to what is shown (maximal marginal relevance)."""
+    """Choose the best unit, then those that add most (maximal marginal relevance)."""
     excerpts: list[Excerpt] = []
     shown: list[_Candidate] = []
     rest = list(candidates)
@@ -211,14 +197,12 @@ def _chosen(candidates: Sequence[_Candidate]) -> list[Excerpt]:
 
 
 def _alike(one: _Candidate, other: _Candidate) -> float:
-    """The share of terms that two units have in common (Jaccard)."""
+    """Return the share of terms that two units have in common (Jaccard)."""
     return len(one.terms & other.terms) / (len(one.terms | other.terms) or 1)
 
 
 def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
-    """Whether an excerpt holds a unit, or its text: passages of one document may share
-    sentences.
-    """
+    """Whether an excerpt holds a unit, or its text, as passages may share sentences."""
     same = excerpt.passage == candidate.passage
     return (
         same and excerpt.start <= candidate.unit.start < excerpt.end
@@ -226,9 +210,7 @@ def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
 
 
 def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
-    """A unit with those that follow it under the same heading, up to the next excerpt and while
-    there is room; a row of a table alone.
-    """
+    """Extend a unit in its section while there is room; a table row stays alone."""
     laid_out = len(candidate.passage.text) < PARAGRAPH * candidate.passage.text.strip().count("\n")
     rooms = (FIRST_SECTION, FURTHER_SECTION) if laid_out else (FIRST_ROOM, FURTHER_ROOM)
     room = rooms[bool(before)]
@@ -248,15 +230,15 @@ def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
     return Excerpt(passage, unit.start, end, unit.end, unit.heading or passage.heading, unit.header)
 
 
-# --- how they are shown ---------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ShownExcerpts:
-    """The excerpts as text; what each marker in it quotes, (passage number, start, end); and where
-    markers end.
+    """Excerpts as text.
 
-    Other brackets in the text are the documents' own.
+    `quotes` maps each marker to (passage number, start, end); `marks` are the places where markers
+    end, as other brackets are the documents' own.
     """
 
     text: str
@@ -265,9 +247,7 @@ class ShownExcerpts:
 
 
 def shown(answer: ExcerptAnswer) -> ShownExcerpts:
-    """The excerpts as Markdown quotes in order, the best first, each under its heading and with its
-    marker.
-    """
+    """Write excerpts as Markdown quotes, each under its heading and with its marker."""
     lines = [answer.label] if answer.excerpts else []
     marks = []
     above = ""
@@ -294,7 +274,7 @@ def _columns(excerpt: Excerpt) -> int:
 
 
 def _balanced(text: str) -> str:
-    """The text without half a pair of the marks that Markdown puts around emphasis and code."""
+    """Drop the marks of Markdown (emphasis, code) that have lost their other half."""
     for mark in ("```", "**", "__", "`"):
         if text.count(mark) % 2:
             text = text.replace(mark, "")

@@ -1,8 +1,7 @@
-"""Extraction without a model: the names of a passage, and those that stand together.
+"""Extraction without a model: the names of a passage, and which names stand together.
 
-Each name is tied to the one before it in its sentence or row by the words between (GraphRAG's cheap
-index relates names in the same way). The sentence is kept as the statement; what says more is left
-to a model, and so are claims.
+Each name is related to the one before it in its sentence or row by the words between them (as in
+GraphRAG's cheap index), with the sentence as the description. Claims are left to a model.
 """
 
 import re
@@ -22,7 +21,8 @@ from prompts.text.words import CJK, LEADING, STOPWORDS, TRAILING, WORD, is_han, 
 
 TOGETHER, TOGETHER_ZH = "named with", "同见"
 _LEFT_OUT = re.compile(
-    r"\([^()]*\)|\[[^\]]{0,300}\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their"
+    r"\([^()]*\)|\[[^\]]{0,300}\]|（[^（）]*）"
+    r"|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their"
     r"|later|then|who|which|that|and|or|but)\b|['’]s\b|[的了于是由在]|以及|并且|而且|其中|通过|"
     rf"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|{'|'.join(MONTHS)})\b",
     re.I,
@@ -31,7 +31,7 @@ _WORD = re.compile(rf"[^\W\d_{CJK}]+(?:['’-][^\W\d_{CJK}]+)*|[{CJK}]+")
 _PREPOSITIONS = words_in("english", "prepositions")
 _ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
 _ZH_CLAUSE = re.compile(rf"[{CJK}*][，,；。]")
-_MOST_WORDS, _MOST_HAN = 8, 12  # of a predicate
+_MOST_WORDS, _MOST_HAN = 8, 12  # Words and Han characters of a predicate
 _CELL_WORD = re.compile(rf"{LEADING}[^\W_]+(?:[-'’.&][^\W_]+)*(?:{TRAILING}|\.)?|&")
 _HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
 _LINKING = frozenset("of the de la du del von van der den and for & y".split())
@@ -39,7 +39,7 @@ _LONGEST_CELL = 80
 
 
 def extract_offline(title: str, passage: str) -> Extracted:
-    """Names and relations of a passage; a pronoun that opens a sentence means the title's thing."""
+    """Return names and relations; a pronoun that opens a sentence refers to the title."""
     pieces = [unit for unit in units(passage) if unit.kind != "code"]
     cells = [
         cell for piece in pieces if piece.kind == "row" for cell in _named_cells(passage, piece)
@@ -63,7 +63,7 @@ def extract_offline(title: str, passage: str) -> Extracted:
             if kinds.get(name.text, "thing") == "thing":
                 kinds[name.text] = name.kind
         tied = _of_row if piece.kind == "row" else _of_sentence
-        for relation in tied(passage, piece, inside, topic):  # each once, by the first that says so
+        for relation in tied(passage, piece, inside, topic):
             relations.setdefault((relation.source, relation.target, relation.predicate), relation)
     for owner, alias, words in _stated_aliases(passage, names):
         relations[owner, alias, ALIAS_PREDICATE] = _stated(owner, ALIAS_PREDICATE, alias, words)
@@ -75,17 +75,17 @@ def extract_offline(title: str, passage: str) -> Extracted:
 
 
 def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> list[NameSpan]:
-    """Names by the passage's script, in order; words of `title` have their capitals on purpose."""
+    """Return names in order; words of `title` count as capitalised on purpose."""
     return name_spans_zh(passage) if is_han(passage) else name_spans(passage, spans, title)
 
 
 def topic_of(title: str) -> str:
-    """The thing that a title names: the title on one line."""
+    """Return the thing that a title names: the title on one line."""
     return " ".join(title.split())[:100]
 
 
 def _topic_name(title: str, names: Sequence[NameSpan]) -> str:
-    """The title, in the form in which the passage names it where it does."""
+    """Return the title as the passage writes it, where it does."""
     topic = topic_of(title)
     bare = topic.partition(" (")[0].casefold()
     return next((name.text for name in names if name.text.casefold() == bare), topic)
@@ -97,16 +97,15 @@ def _topic_name(title: str, names: Sequence[NameSpan]) -> str:
 def _of_sentence(
     text: str, unit: Unit, names: Sequence[NameSpan], topic: str
 ) -> Iterator[RelationFound]:
-    """Relations of neighbouring names; a list shares the source and the words before it."""
+    """Relate neighbouring names; the names of a list share the source and the words before it."""
     sentence = text[unit.start : unit.end]
     pronoun = PRONOUN.match(text, unit.start, names[0].start if names else unit.start)
     previous, position = (topic, pronoun.end()) if topic and pronoun else ("", unit.start)
     source = predicate = ""
     for name in names:
         words = _predicate(text[position : name.start])
-        if (
-            predicate and words in _PREPOSITIONS
-        ):  # "founded in Velin by Ada Korb": not Velin was, by her
+        # "founded in Velin by Ada Korb": she founded, Velin did not.
+        if predicate and words in _PREPOSITIONS:
             kept = [word for word in predicate.split() if word not in _PREPOSITIONS]
             predicate = " ".join([*kept, words])
         elif words or not predicate:
@@ -117,7 +116,7 @@ def _of_sentence(
 
 
 def _of_row(text: str, unit: Unit, names: Sequence[NameSpan], _: str) -> Iterator[RelationFound]:
-    """Relations of the name in the first cell of a row with the other ones, by their labels."""
+    """Relate the name in the first cell of a row to the others, by their labels."""
     if not names or "|" in text[unit.start : names[0].start].strip("| "):
         return
     for before, name in pairwise(names):
@@ -133,24 +132,21 @@ def _together(name: NameSpan) -> str:
 
 
 def _stated(source: str, predicate: str, target: str, sentence: str) -> RelationFound:
-    """A relation with the sentence that says so as its description."""
+    """Make a relation with its sentence as the description."""
     said = " ".join(sentence.split())
     return RelationFound(source=source, target=target, predicate=predicate, description=said)
 
 
 def _predicate(between: str) -> str:
-    """The connecting words without articles, auxiliaries, dates and brackets; often none.
+    """Return the words between two names without articles, auxiliaries, dates and brackets.
 
-    "was later designed by the" is "designed by".
+    "was later designed by the" becomes "designed by"; often nothing remains.
     """
     words = _WORD.findall(_LEFT_OUT.sub(" ", between).lower())
     if any("\u4e00" <= word[0] <= "\u9fff" for word in words):
         text = "".join(words)
-        return (
-            ""
-            if len(text) > _MOST_HAN or text in _ZH_LISTING or _ZH_CLAUSE.search(between)
-            else text
-        )
+        says_nothing = len(text) > _MOST_HAN or text in _ZH_LISTING or _ZH_CLAUSE.search(between)
+        return "" if says_nothing else text
     return " ".join(words if len(words) <= _MOST_WORDS else [*words[:4], "…", *words[-3:]])
 
 
@@ -158,7 +154,7 @@ def _predicate(between: str) -> str:
 
 
 def _named_cells(text: str, unit: Unit) -> Iterator[NameSpan]:
-    """The names that fill whole cells of a row whose cells have labels."""
+    """Yield the names that fill whole cells of a row with labels."""
     at = unit.start
     for _, cell in cells_of(text[unit.start : unit.end]):
         at = text.index(cell, at)
@@ -168,7 +164,7 @@ def _named_cells(text: str, unit: Unit) -> Iterator[NameSpan]:
 
 
 def _kind_of_cell(text: str) -> str:
-    """The kind of a cell that is a name, or nothing."""
+    """Return the kind of a cell that is a name, else nothing."""
     if _HAN_NAME.match(text):
         return "" if is_generic(text) else kind_of(text)
     words = _CELL_WORD.findall(text)
@@ -185,12 +181,12 @@ def _kind_of_cell(text: str) -> str:
     return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
 
 
-# --- names that mean the same --------------------------------------------------------------------
+# --- aliases -------------------------------------------------------------------------------------
 
 _STATED = re.compile(
     r"^(?:[\s,(（]*+(?:also |better |otherwise |formerly |commonly |usually |previously |often )?"
-    r"(?:(?:known|called|abbreviated|shortened|referred to|nicknamed)(?: simply)?(?: as| "
-    r"to)?|aka|a\.k\.a\.|alias|née)"
+    r"(?:(?:known|called|abbreviated|shortened|referred to|nicknamed)(?: simply)?(?: as| to)?"
+    r"|aka|a\.k\.a\.|alias|née)"
     r"(?: the)?[\s\"“‘'*_]*"
     r"|[\s，,（(]*+(?:又称|简称|又名|也叫|亦称|原名|别名|全称|即|俗称|英文名为?)[:：\s“”\"「《]*)$",
     re.I,
@@ -199,17 +195,16 @@ _BRACKET = re.compile(r"^\s*+[(（]\s*+(?:or |short:? |abbr\. )?[\"“‘'*_]*$"
 
 
 def _stated_aliases(text: str, names: Sequence[NameSpan]) -> Iterator[tuple[str, str, str]]:
-    """(name, alias, the words that say so) of neighbouring names."""
+    """Yield (name, alias, the words that say so) of neighbouring names."""
     for first, second in pairwise(names):
         gap = text[first.end : second.start]
         if len(gap) > 40 or "\n\n" in gap or first.text == second.text:
             continue
         same = bool(_STATED.match(gap))
         if not same and _BRACKET.match(gap):
-            # A short form, or a translation: "海岸水文研究所(Coastal Hydrology Institute)".
-            glossed = is_han(first.text) != is_han(second.text)
+            # A translation ("海岸水文研究所(Coastal Hydrology Institute)") or a short form.
             same = (
-                glossed
+                is_han(first.text) != is_han(second.text)
                 or _abbreviates(second.text, first.text)
                 or _abbreviates(first.text, second.text)
             )
@@ -218,7 +213,7 @@ def _stated_aliases(text: str, names: Sequence[NameSpan]) -> Iterator[tuple[str,
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Whether `short` is made of the initials of a name ("OBC", "Orla Bridge Company")."""
+    """Whether `short` consists of the initials of a name ("OBC", "Orla Bridge Company")."""
     letters = [sign for sign in short if sign.isalnum()]
     if len(letters) < 2 or not all(sign.isupper() or sign.isdigit() for sign in letters):
         return False
@@ -229,21 +224,20 @@ def _abbreviates(short: str, name: str) -> bool:
     )
 
 
-# --- what a reader overlooked --------------------------------------------------------------------
+# --- overlooked names ----------------------------------------------------------------------------
 
-# Shorter ones, headings and signatures say little; names that stand alone may be a wrong guess.
+# Passages with less are headings or signatures; single names may be wrong guesses.
 LEAST_WORDS, LEAST_SIGNS, LEAST_NAMES = 40, 80, 3
 SHOWN = 5
 
 
 def overlooked(title: str, passage: str) -> list[str]:
-    """Some names of a passage, of which an answer without any cannot be true."""
-    long = (
-        len(passage) >= LEAST_SIGNS
-        if is_han(passage)
-        else len(WORD.findall(passage)) >= LEAST_WORDS
-    )
-    if not long:
+    """Return some names of a long passage: a model that found none has overlooked them."""
+    if is_han(passage):
+        is_long = len(passage) >= LEAST_SIGNS
+    else:
+        is_long = len(WORD.findall(passage)) >= LEAST_WORDS
+    if not is_long:
         return []
     topic = topic_of(title)
     names = [

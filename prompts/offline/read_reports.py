@@ -1,4 +1,4 @@
-"""Ratings of reports and follow-ups by rules, for questions about the whole collection."""
+"""Ratings of reports and follow-up questions without a model, for the whole collection."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from prompts.text.evidence import Evidence
 from prompts.text.languages import names_of
 from prompts.text.relevance import CollectionTopic
 
-# What the report's own words count beside what lies near to the question in its community.
-OWN_WORDS = 0.35
+OWN_WORDS = 0.35  # The weight of a report's words beside what lies near in its community
 
 
 def rate_offline(report: Evidence, topic: CollectionTopic) -> float:
-    """How much a report would help, 0-1; its `prior` is the share of what lies near to the question
-    that stands in its community.
+    """Rate how much a report would help (0-1).
+
+    Its `prior` is the share of what lies near the question that stands in its community.
     """
     return (1 - OWN_WORDS) * report.prior + OWN_WORDS * topic.covered(
         f"{report.title} {report.text}"
@@ -22,8 +22,9 @@ def rate_offline(report: Evidence, topic: CollectionTopic) -> float:
 def follow_ups_offline(
     points: Sequence[tuple[str, int]], topic: CollectionTopic, most: int
 ) -> list[tuple[str, int]]:
-    """(name, score) by (text, score) of points, best first: a name counts as much as the best point
-    that names it; one that the question has is known.
+    """Return (name, score) of (text, score) points, best first.
+
+    A name scores as much as the best point that holds it; names of the question are left out.
     """
     asked = {name.text.lower() for name in names_of(topic.relevance.question.text)}
     scores: dict[str, int] = {}

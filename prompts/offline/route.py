@@ -1,10 +1,9 @@
-"""Routing and the choice between the whole collection and a part of it without a model: a
-question's wording alone.
+"""Routing a question by its wording alone, without a model.
 
-A linear classifier of words, word patterns and character n-grams, weighed by a table per task
-(`route.csv`: which structure, StructRAG 2.2; `choose.csv`: the whole or a part, GraphRAG 1) that
-`benchmarks/train_offline.py` writes and `tasks/train/linear.py` fits. English and Chinese share the
-tables.
+A linear classifier of words, word patterns and character n-grams, with a table of weights for each
+task (`route.csv`: which structure, StructRAG 2.2; `choose.csv`: the whole collection or a part,
+GraphRAG 1). `benchmarks/train_offline.py` writes the tables, `tasks/train/linear.py` fits them.
+English and Chinese share them.
 """
 
 import csv
@@ -18,20 +17,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 from prompts.structures import StructureName
-from prompts.text.languages import ENGLISH
+from prompts.text.languages import names_of
 from prompts.text.question import ParsedQuestion
 from prompts.text.words import STOPWORDS
 
-# Why a label was chosen, for people: the words that weigh most say nothing to them.
+# The reason that people read; the words that weigh most would tell them nothing.
 REASON = "from its wording, without a model"
 WEIGHTS = Path(__file__).parent / "weights"
-# Weights are kept as whole hundredths.
-UNIT = 100
+UNIT = 100  # Weights are stored as whole hundredths
 START, END, FIGURE, NAME, OTHER = "^", "$", "0", "N", "_"
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d.,%]*")
 _NO_HAN = re.compile(r"\d[\d.,%]*|[A-Za-z]+")
 _LINK = re.compile(r"\b(?:of|whose|who|that|which)\b|'s\b", re.I)
-_CHARACTERS = 4
+_CHARACTERS = 4  # Of an n-gram
 _MOST_COUNTED = 4
 
 
@@ -45,7 +43,7 @@ class LabelVerdict:
 
 @dataclass(frozen=True)
 class LinearClassifier:
-    """Labels, and for each known feature its weight for each label."""
+    """Labels, and the weight of each known feature for each label."""
 
     labels: tuple[str, ...]
     weights: Mapping[str, tuple[float, ...]]
@@ -53,9 +51,7 @@ class LinearClassifier:
     def classify(
         self, question: ParsedQuestion, extra: Mapping[str, float] | None = None
     ) -> list[LabelVerdict]:
-        """All labels, the likeliest first; equal ones by name. `extra` is added to the scores of
-        labels.
-        """
+        """Return all labels, the most likely first; `extra` is added to the scores of labels."""
         known = [
             self.weights[feature]
             for feature in sorted(features(question))
@@ -77,7 +73,7 @@ class LinearClassifier:
 
 @cache
 def classifier(task: str) -> LinearClassifier:
-    """The classifier of a task ("route", "choose"), read from its table once."""
+    """Read the classifier of a task ("route", "choose") from its table."""
     with (WEIGHTS / f"{task}.csv").open(encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)
     weights = {feature: tuple(int(weight) / UNIT for weight in values) for feature, *values in rows}
@@ -85,7 +81,7 @@ def classifier(task: str) -> LinearClassifier:
 
 
 def program_of(trained: LinearClassifier, step: str, shape: str) -> dict[str, object]:
-    """A classifier as it stands in a folder of programs: whole hundredths, as in our tables."""
+    """Write a classifier as a program, with whole hundredths."""
     weights = {
         feature: [round(weight * UNIT) for weight in row]
         for feature, row in trained.weights.items()
@@ -100,7 +96,7 @@ def program_of(trained: LinearClassifier, step: str, shape: str) -> dict[str, ob
 
 
 def classifier_of(program: Mapping[str, Any]) -> LinearClassifier:
-    """The classifier of such a program; KeyError, TypeError or ValueError where it is none."""
+    """Read the classifier of a program; KeyError, TypeError or ValueError where it is none."""
     labels = tuple(program["labels"])
     weights = {
         feature: tuple(weight / UNIT for weight in row)
@@ -111,11 +107,12 @@ def classifier_of(program: Mapping[str, Any]) -> LinearClassifier:
     return LinearClassifier(labels, weights)
 
 
-@lru_cache(256)
+@lru_cache(maxsize=256)
 def features(question: ParsedQuestion) -> frozenset[str]:
-    """What a question shows; kept, since two steps ask. English: words and pairs, patterns of
-    function words, pieces of words; Chinese: one to three characters; both: its form, and how many
-    links ("of", "whose", 的) it holds.
+    """Return the features of a question.
+
+    English: words and pairs, patterns of function words, n-grams. Chinese: one to three characters.
+    Both: the form, and the number of links ("of", "whose", 的).
     """
     result = set(_chinese(question.text) if question.chinese else _english(question.text))
     language = "zh" if question.chinese else "en"
@@ -152,7 +149,7 @@ def _english(text: str) -> Iterator[str]:
 
 
 def _pattern(spelled: Sequence[str]) -> list[str]:
-    """Function words as they stand; a run of other words is one blank, a name or a figure."""
+    """Keep function words; reduce each run of other words to a blank, a name or a figure."""
     pattern = [START]
     for place, word in enumerate(spelled):
         if word.lower() in STOPWORDS:
@@ -167,44 +164,39 @@ def _pattern(spelled: Sequence[str]) -> list[str]:
 
 
 STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
-# What rows among the best passages add for a table; the classifier sees the question alone.
-TABULAR = 0.3
+TABULAR = 0.3  # Added to the score of a table where the best passages are rows
 
 
 def ranked(
     question: ParsedQuestion, tabular: bool, trained: LinearClassifier | None = None
 ) -> list[LabelVerdict]:
-    """All structures, the likeliest first; `tabular` says whether the best passages are rows,
-    `trained` stands in place of our classifier.
+    """Return all structures, the most likely first.
+
+    `tabular` says whether the best passages are rows; `trained` replaces our classifier.
     """
     return (trained or classifier("route")).classify(
         question, {"table": TABULAR} if tabular else None
     )
 
 
-# Between these probabilities the wording does not tell. Across fifths of the questions that the
-# weights were fitted to 3 of 410 about the whole are below the first, none of 693 about a part
-# above the second.
+# Outside these probabilities of the whole the wording is sure. In cross-validation over the
+# questions that the weights were fitted to, 3 of 410 about the whole fall below the first, and none
+# of 693 about a part above the second.
 SURELY_PART, SURELY_WHOLE = 0.02, 0.95
-# A passage that is not searched for is missed; a question that is searched first may still be asked
-# of the whole.
-LEAST_WHOLE = 0.5
-FIRST_WHOLE = 0.9  # from here on it is asked of the whole first
-# Where a name stands in the question, a probability below the first counts as the second: in doubt,
-# and searched first.
+# A question counts as about the whole from the first on, and is asked of it at once from the second
+# on; below that the documents are searched first.
+LEAST_WHOLE, FIRST_WHOLE = 0.5, 0.9
+# A question with a name counts as NAMED below LEAST_NAMED: in doubt it is searched first.
 LEAST_NAMED, NAMED = 0.85, 0.45
 
 
 def whole_offline(question: ParsedQuestion) -> float:
-    """How likely a question is about the whole collection, 0-1, by its wording; what names a thing
-    is about a part of it unless the wording is sure.
+    """Return the probability that a question is about the whole collection, by its wording.
+
+    A question with a name is about a part unless the wording is sure.
     """
     probability = {
         verdict.label: verdict.probability for verdict in classifier("choose").classify(question)
     }["whole"]
-    names = (
-        [name for name in ENGLISH.names(question.text) if name.start]
-        if not question.chinese
-        else []
-    )
-    return round(min(probability, NAMED) if names and probability < LEAST_NAMED else probability, 3)
+    named = not question.chinese and any(name.start for name in names_of(question.text))
+    return round(min(probability, NAMED) if named and probability < LEAST_NAMED else probability, 3)

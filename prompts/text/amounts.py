@@ -1,5 +1,6 @@
-"""Figures, amounts and dates of a text ("$1,308", "(0.63)", "3.5 million", "1.2万", "12 March
-1990"), and what they amount to; the one lexicon of months, number words and scales.
+"""Figures, amounts and dates of texts ("$1,308", "(0.63)", "3.5 million", "1.2万", "March 1990").
+
+The one lexicon of months, number words and scales.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import NamedTuple
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()
 )
-# Each month by its name and its abbreviations.
+# The number of each month by its name and abbreviations.
 MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {
     "sept": 9
 }
@@ -52,8 +53,7 @@ _SCALE = (
     r"(?:thousand|million|billion|trillion|mm|mn|bn)s?\b|(?<=\d)(?-i:[kM])(?![A-Za-z])"
     r"|[十百千]?万亿?|[十百千]?亿|[百千](?!分)"
 )
-# 1,308.50; 412.5; .5; and, where a cell is nothing else, 1.308,50 and 412,5 as written on the
-# continent.
+# "1,308.50", "412.5", ".5"; as a whole cell also the continental "1.308,50" and "412,5".
 _DIGITS = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _EURO = r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+,\d{1,2}"
 _ROOM = r"\s{{0,40}}+"
@@ -89,8 +89,10 @@ _STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure at `start`..`end` of the text: `number` in full units, `scale` what its own word
-    made of it (3.5 million: 1e6), `places` the decimals that it is written with.
+    """A figure `text[start:end]`.
+
+    `number` is in full units, `scale` the factor of its own word ("million": 1e6), `places` the
+    number of its decimals.
     """
 
     start: int
@@ -103,15 +105,12 @@ class Amount:
 
 @lru_cache(maxsize=100_000)
 def amount_of(text: str) -> Amount | None:
-    """The figure that a whole cell is, its unit included ("412.5 m", "450人"); a remark after it is
-    no part of it.
-    """
+    """Read a whole cell as a figure with its unit ("412.5 m", "450人"); ignore a note after it."""
     bare = text.strip()
     if not bare or len(bare) > _LONGEST or not any(sign.isdigit() for sign in bare):
         return None
-    whole = (
-        bare + ")" if bare.count("(") > bare.count(")") else bare
-    )  # its closing bracket may stand in the next cell
+    # A closing bracket may stand in the next cell.
+    whole = bare + ")" if bare.count("(") > bare.count(")") else bare
     match = _WHOLE.fullmatch(whole)
     if match is None and (note := _NOTE.search(bare)) and note.start():
         bare = bare[: note.start()]
@@ -123,7 +122,7 @@ def amount_of(text: str) -> Amount | None:
 
 
 def amounts_in(text: str) -> list[Amount]:
-    """The figures in running text, in order; what measures them is left out."""
+    """Return the figures in running text, in order, without their units."""
     return [
         _amount(match, match.start(), match.start() + len(match.group().rstrip()))
         for match in _INSIDE.finditer(text)
@@ -132,7 +131,7 @@ def amounts_in(text: str) -> list[Amount]:
 
 @lru_cache(maxsize=20_000)
 def scale_stated(label: str) -> float:
-    """The scale that a heading states: "in thousands", "单位：百万元"; 1 without one."""
+    """Return the scale that a heading states ("in thousands", "单位：百万元"), else 1."""
     match = _STATED.search(label)
     if match is None:
         return 1.0
@@ -145,16 +144,13 @@ def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     continental = re.fullmatch(_EURO, digits) is not None
     digits = digits.replace(".", "").replace(",", ".") if continental else digits.replace(",", "")
     scale = SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1.0)
-    opened = (match["open"] or match["inner"]) and match["close"]
-    negative = bool(
-        opened or match["minus"] or (match["sign"] or "").strip() in set("-−－–") - {""}
-    )
     number = float(digits) * scale
-    groups = match.groupdict()
-    unit = "%" if match["percent"] else (match["money"] or groups.get("unit") or "").strip()
-    return Amount(
-        start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2])
-    )
+    bracketed = (match["open"] or match["inner"]) and match["close"]
+    if bracketed or match["minus"] or (match["sign"] or "").strip() in set("-−－–"):
+        number = -number
+    unit = match["money"] or match.groupdict().get("unit") or ""
+    unit = "%" if match["percent"] else unit.strip()
+    return Amount(start, end, number, scale, unit, places=len(digits.partition(".")[2]))
 
 
 # --- figures of sentences -------------------------------------------------------------------------
@@ -168,13 +164,11 @@ _DATE = re.compile(
 
 
 def numbers_in(text: str) -> list[float]:
-    """What the figures and number words of a text amount to; of a date the year, where it has
-    one.
-    """
+    """Return the numbers that the figures and number words of a text mean; of a date its year."""
     years = [
         float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]
     ]
-    rest = _DATE.sub(" ", text).replace("–", " ")  # no minus, but "from … to"
+    rest = _DATE.sub(" ", text).replace("–", " ")  # "from … to", not a minus
     words = [
         float(NUMBER_WORDS[word])
         for word in re.findall(r"[a-z]+", rest.lower())
@@ -195,16 +189,18 @@ _DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? (?:of )?$")
 
 
 class Figure(NamedTuple):
-    """What a figure may amount to, each with half of its last digit: "1.200" is either, "3.1
-    million" is 3.1 too.
+    """The readings of a figure, each with half of its last digit.
+
+    "1.200" is 1.2 or 1200, "3.1 million" is 3.1 too.
     """
 
     amounts: tuple[tuple[float, float], ...]
     decade: bool
 
     def stands_in(self, values: Iterable[float]) -> bool:
-        """Whether it is among others, to the precision in which it is written: 14 for 13.7, the
-        1990s for 1993.
+        """Whether one of the values equals it as precisely as it is written.
+
+        14 equals 13.7; the 1990s equal 1993.
         """
         if self.decade:
             return any(
@@ -215,9 +211,7 @@ class Figure(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def figures_in(text: str) -> tuple[Figure, ...]:
-    """The figures of a text that are written in digits, and the months of its dates (1 to 12); no
-    ordinals.
-    """
+    """Return the figures written in digits, and the months of dates (1 to 12), but no ordinals."""
     figures = []
     for match in _ANY_FIGURE.finditer(_months_numbered(text)):
         raw = re.sub(r"[\u00a0\u202f]", "", match[1])
@@ -226,9 +220,8 @@ def figures_in(text: str) -> tuple[Figure, ...]:
             raw.replace(".", "").replace(",", "."),
             raw.replace(",", "."),
         }
-        zeros = (
-            len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0
-        )  # 30,000 is rounded, the year 1800 is not
+        # 30,000 is rounded, the year 1800 is not.
+        zeros = len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0
         amounts = []
         for scale in {1.0, SCALES[match[2].lower()] if match[2] else 1.0}:
             for reading in readings:
@@ -242,12 +235,12 @@ def figures_in(text: str) -> tuple[Figure, ...]:
 
 
 def without_figures(text: str) -> str:
-    """The text without what `figures_in` reads, for those who count words."""
+    """Remove from a text what `figures_in` reads."""
     return _ANY_FIGURE.sub(" ", _months_numbered(text))
 
 
 def _months_numbered(text: str) -> str:
-    """The months of dates as figures, so that "12 March 1990" and "1990-03-12" hold the same."""
+    """Write the months of dates as figures: "12 March 1990" holds what "1990-03-12" does."""
 
     def numbered(match: re.Match[str]) -> str:
         of_date = match[1] or _DAY_BEFORE.search(text, max(0, match.start() - 8), match.start())

@@ -1,17 +1,14 @@
-"""A piece of evidence: one sentence, table row, triple or step of a document, with where it
-stands.
-"""
+"""Evidence: a sentence, table row, triple or step of a document, and where it stands."""
 
 from typing import NamedTuple
 
 
 class Evidence(NamedTuple):
-    """A quotable unit; a question makes hundreds. `before` is the sentence before it, `prior` the
-    rank of its passage (1 best, 0 worst).
+    """A quotable unit. A tuple, as a question makes hundreds.
 
-    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a
-    catalogue line. `cells` are the (column, value) pairs of a table row. `start` is its first code
-    point in the document, `chunk` the passage that holds that.
+    `before` is the sentence before it, `prior` the rank of its passage (1 best, 0 worst). `label`,
+    `attribute` and `value` are set for structured units, `cells` for table rows (column, value).
+    `start` is its place in the document, `chunk` the passage around it.
     """
 
     number: int
@@ -34,9 +31,7 @@ class Evidence(NamedTuple):
 
 
 def cells_of(line: str) -> tuple[tuple[str, str], ...]:
-    """The (column, value) pairs of a table row written as `column: value | column: value`, or
-    nothing.
-    """
+    """Return the (column, value) pairs of a row `column: value | column: value`, else nothing."""
     if " | " not in line or line.lstrip().startswith("|"):
         return ()
     pairs = [part.split(": ", 1) for part in line.split(" | ")]
@@ -44,7 +39,7 @@ def cells_of(line: str) -> tuple[tuple[str, str], ...]:
 
 
 def row_of(line: str) -> tuple[str, ...]:
-    """The cells of a Markdown table row (`| a | b |`), or nothing."""
+    """Return the cells of a Markdown table row (`| a | b |`), else nothing."""
     text = line.strip()
     if not (text.startswith("|") and text.endswith("|") and len(text) > 2):
         return ()

@@ -1,7 +1,7 @@
-"""Languages: which one a text is in, and what differs between them.
+"""Languages: detection, and what differs between them.
 
-English and Chinese have rules; a further language has a stemmer, and its function words where
-`data/languages.toml` holds them.
+English and Chinese have rules of their own; a further language has a stemmer, and function words
+where `data/languages.toml` lists them.
 """
 
 import unicodedata
@@ -26,12 +26,12 @@ from prompts.text.words import (
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-SURE = 0.5  # below this probability a text tells no language: names, figures, a heading
+SURE = 0.5  # The least probability of a detected language; names and figures have less
 _PLAIN_ENGLISH = words_in("english", "plain")
-_ENGLISH_SHARE = 1 / 12  # of such words: no detector need be asked
-_SAMPLE = 3_000  # characters
+_ENGLISH_SHARE = 1 / 12  # The share of such words from which a text is English
+_SAMPLE = 3_000  # Characters
 _OTHER_SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko", "none": "und"}
-# Of a question that is too short for the detector: the language that most write in its script.
+# The main language of a script, for questions that are too short to detect.
 _OF_SCRIPT = {
     "ARABIC": "ar",
     "HEBREW": "he",
@@ -40,23 +40,22 @@ _OF_SCRIPT = {
     "GREEK": "el",
     "CYRILLIC": "ru",
 }
-_CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals tell no name
 
 
 @dataclass(frozen=True)
 class Language:
-    """What differs between languages, asked by an ISO 639-1 code; Chinese terms are pairs of
-    characters.
+    """A language by its ISO 639-1 code, with the question that is asked in it.
+
+    `unsure` is the language of a question that shows none.
     """
 
     code: str
     question: str = field(default="", compare=False)
-    unsure: str = field(default="en", compare=False)  # the language of a question that tells none
+    unsure: str = field(default="en", compare=False)
 
     @property
     def label(self) -> str:
-        """What stands above excerpts: in the question's language, which may be another than that
-        of the texts."""
+        """The line above excerpts, in the question's language, which may differ from the texts'."""
         code = self._asked_in() if self.question else self.code
         return known_languages().get(code, {}).get("label", "From the documents:")
 
@@ -73,26 +72,17 @@ class Language:
         return self.code if own > other else detected
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text for matching, in order."""
+        """Return the terms of a text for matching, in order."""
         return terms(text, self.code)
 
     def content_terms(self, text: str) -> list[str]:
-        """The distinct terms that carry meaning, in order."""
+        """Return the distinct terms that carry meaning, in order."""
         return content_terms(text, self.code)
-
-    def names(self, text: str) -> tuple[NameSpan, ...]:
-        """The names in a text by their looks, in order."""
-        return () if self.code in _CAPITAL_NOUNS else names_of(text)
-
-
-ENGLISH, CHINESE = Language("en"), Language("zh")
 
 
 @lru_cache(maxsize=20_000)
 def names_of(text: str) -> tuple[NameSpan, ...]:
-    """The names in a text by their looks; kept, since telling Chinese words apart takes
-    milliseconds.
-    """
+    """Return the names in a text by their capitals or parts of speech, in order."""
     return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
 
 
@@ -101,11 +91,9 @@ def names_of(text: str) -> tuple[NameSpan, ...]:
 
 @lru_cache(maxsize=1024)
 def language_of(text: str, unsure: str = "en") -> str:
-    """The code of a text's language (zh, ja, ko by their scripts, others by a detector), und where
-    no script tells.
+    """Return the code of a text's language: by its script, else by a detector, else `und`.
 
-    `unsure` is that of what it is a part of, for a text that tells too little, as names and figures
-    do.
+    `unsure` is the language around a text that shows too little of its own, such as names.
     """
     script = script_of(text)
     if script in _OTHER_SCRIPTS:
@@ -117,19 +105,17 @@ def language_of(text: str, unsure: str = "en") -> str:
         return "en"
     try:
         code, probability = _detector().classify(text[:_SAMPLE])
-    except OSError:  # it unpacks its model into a file, for which there may be no room
+    except OSError:  # There may be no room for the file that it unpacks its model into
         code, probability = "", 0.0
     if probability >= SURE:
         return str(code)
-    return (
-        unsure if script == "latin" and unsure in STEMMERS else "und" if script == "other" else "en"
-    )
+    if script == "latin" and unsure in STEMMERS:
+        return unsure
+    return "und" if script == "other" else "en"
 
 
 def language_name(text: str) -> str:
-    """The English name of a text's language; empty where its function words, or its script, do not
-    show it.
-    """
+    """Return the English name of a text's language, if its function words or script show it."""
     code = language_of(text[:_SAMPLE], "und")
     words = frozenset(WORD.findall(text[:_SAMPLE].casefold()))
     if script_of(text) == "latin" and not words & stopwords(code):
@@ -139,7 +125,7 @@ def language_name(text: str) -> str:
 
 @cache
 def _detector() -> "LanguageIdentifier":
-    """The detector, loaded where a text is not plainly English; its model is in its package."""
+    """Load the detector, whose model comes in its package."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -147,9 +133,7 @@ def _detector() -> "LanguageIdentifier":
 
 @lru_cache(maxsize=4096)
 def language_among(question: str, codes: frozenset[str]) -> Language:
-    """The language of a question over texts in these: a short question tells its language among
-    few.
-    """
+    """Return the language of a question, among those of the texts: a few are told apart easily."""
     if is_han(question):
         return Language("zh", question)
     known = sorted(codes & STEMMERS.keys()) or ["en"]

@@ -11,7 +11,7 @@ from prompts.text.words import LEADING, STOPWORDS, TRAILING, group_of, is_signed
 
 _WORD = r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*"
 _TOKEN = re.compile(rf"{LEADING}{_WORD}(?:{TRAILING}|\.)?|&")
-# What a name may hold between its capitals; "and" separates two names.
+# Small words inside names; "and" separates two names.
 _CONNECTORS = words_in("english", "connectors") - frozenset("and on in to e y".split())
 _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = re.compile(
@@ -20,8 +20,8 @@ _REFERENCE = re.compile(
 _INDEFINITE = frozenset("a an another each every any some".split())
 _ENDS = (":", ";", "!", "?", ".", "\n\n", "|", "--", "—", "·", "•")
 _QUOTES = "“‘\"'"
-_SHOUTED = 3  # words in capitals that are a heading or a cry: their capitals name nothing
-_LONGEST = 100
+_SHOUTED = 3  # Words in capitals from which they are a heading or a cry, and no name
+_LONGEST = 100  # Characters
 _QUALIFIER = re.compile(r"[(（][^()（）]*[)）]\s*$")
 
 TITLES = words_in("english", "titles")
@@ -34,8 +34,8 @@ _ROLES = (
 _LIFE = r"\((?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s{0,9}[–-]\s{0,9}[^()]{0,30}\b\d{4}\b)"
 _PERSON_AFTER = re.compile(
     rf"\s*+{_LIFE}|\s*+(?:\([^)]*\)\s*+)?,?\s*+"
-    r"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+["
-    rf" -]){{0,4}}?(?:{_ROLES}))|(?:said|married|died|wrote|studied)\b)"
+    rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))"
+    r"|(?:said|married|died|wrote|studied)\b)"
 )
 _PLACE_BEFORE = re.compile(
     r"\b(?:born in|died in|near|(?:nor|sou)th of|(?:ea|we)st of|lives in|town of|city of)\s+$"
@@ -53,7 +53,7 @@ class NameSpan:
 
 
 class _Token(NamedTuple):
-    """A word; `opens` where its place asks for a capital."""
+    """A word; `opens` says whether its place asks for a capital."""
 
     text: str
     lower: str
@@ -64,16 +64,16 @@ class _Token(NamedTuple):
 
 
 class _Usage(NamedTuple):
-    """The words that a text writes small, and those that have a capital for their own sake."""
+    """The words that a text writes in lower case, and those it capitalises inside sentences."""
 
     small: frozenset[str]
     capital: frozenset[str]
 
 
 def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "") -> list[NameSpan]:
-    """The names in a text, in order, without overlaps; `sentences` are the spans to look in.
+    """Return the names in the `sentences` (spans) of a text, in order, without overlaps.
 
-    Words of `title` count as written with a capital on purpose.
+    Words of `title` count as capitalised on purpose.
     """
     read = [
         tokens for start, end in sentences if not _is_shouted(tokens := _tokens(text, start, end))
@@ -109,7 +109,7 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
 
 
 def _opens(before: str, previous: _Token) -> bool:
-    """Whether a word behind these characters begins a sentence, a clause or a speech."""
+    """Whether a word after these characters begins a sentence, a clause or a speech."""
     bare = before.rstrip(" ([*_" + _QUOTES)
     if bare.endswith(_ENDS):
         return not previous.text.endswith(".")
@@ -125,7 +125,7 @@ def _base(lower: str) -> str:
 
 
 def _is_name(token: _Token, usage: _Usage) -> bool:
-    """Whether a word is written as a name, for all that the text shows."""
+    """Whether a word is written as a name."""
     base = _base(token.lower)
     if not token.upper or token.lower in _DATES:
         return False
@@ -144,7 +144,7 @@ def _is_name(token: _Token, usage: _Usage) -> bool:
 
 
 def _begins_name(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -> bool:
-    """Whether a name begins at a word: also one that opens a sentence before another name word."""
+    """Whether a name begins here, which may open a sentence before another word of the name."""
     token = tokens[index]
     if _is_name(token, usage):
         return True
@@ -164,7 +164,7 @@ def _begins_name(text: str, tokens: Sequence[_Token], index: int, usage: _Usage)
 
 
 def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> Iterator[tuple[int, int]]:
-    """The runs of name words, connectors only inside, as the places of their first and last."""
+    """Yield the first and last place of each run of name words, with connectors only inside."""
     index = 0
     while index < len(tokens):
         if not _begins_name(text, tokens, index, usage):
@@ -178,7 +178,7 @@ def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> Iterator[tuple[
 
 
 def _next_in_name(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> int | None:
-    """The place of the next name word of a run, over connectors; None where the run ends."""
+    """Return the place of the next name word of a run, across connectors; None at its end."""
     if tokens[last].text.endswith(("'s", "’s")):
         return None
     for step in range(last + 1, min(last + 4, len(tokens))):
@@ -195,16 +195,14 @@ def _next_in_name(text: str, tokens: Sequence[_Token], last: int, usage: _Usage)
 
 
 def _is_body(tokens: Sequence[_Token], place: int) -> bool:
-    """Whether an organisation is named before a "for": only that goes on ("Institute for
-    Tides").
-    """
+    """Whether an organisation stands before a "for" ("Institute for Tides")."""
     return any(
         KIND_OF.get(token.lower) == "organisation" for token in tokens[max(0, place - 3) : place]
     )
 
 
 def _span_of(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:
-    """The name that a run is, or None where it is none after all."""
+    """Return the name of a run, None where it is no name after all."""
     start, end = tokens[first].start, tokens[last].end
     end -= 2 * tokens[last].text.endswith(("'s", "’s"))
     name = text[start:end].rstrip("'’")
@@ -240,13 +238,13 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
 
 
 def kind_of_words(words: Sequence[str]) -> str:
-    """The kind that a name's folded words tell by their head noun, or nothing."""
+    """Return the kind that the head noun of a name's folded words tells, else nothing."""
     head = words[: words.index("of", 1)] if "of" in words[1:] else words
     return KIND_OF.get(head[-1]) or (KIND_OF.get(words[0], "") if len(words) > 2 else "")
 
 
 def _named_by_title(text: str, title: str) -> Iterator[NameSpan]:
-    """Where a text names its own title of several words, without a bracketed qualifier."""
+    """Yield where a text names its own title, if that has several words."""
     words = _QUALIFIER.sub("", title).split()
     if len(words) < 2:
         return

@@ -1,7 +1,7 @@
 """Names and terms in Chinese text: titles in brackets, foreign words, and runs of nouns.
 
-Jieba tells the words, their parts of speech and how common they are. A run of nouns is a name where
-one of its words is rare or tagged as a name; a single common noun is none.
+Jieba gives words, parts of speech and frequencies. A run of nouns is a name where one of its words
+is rare or tagged as a name; a single common noun is none.
 """
 
 import logging
@@ -22,9 +22,9 @@ _WORK = re.compile(r"《([^《》\n]{2,30})》")
 _QUOTED = re.compile(
     rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]"
 )
-# A name with a foreign one behind it in brackets: "红隼号(MV Kestrel)".
+# A name followed by a foreign one in brackets: "红隼号(MV Kestrel)".
 _GLOSSED = re.compile(rf"(?<![{CJK}·])([{CJK}]{{2,16}})(?=[(（][A-Za-z][^()（）\n]{{1,60}}[)）])")
-_JOINING = re.compile(r"[是为由在的了和与及或于给]")  # signs that stand between names
+_JOINING = re.compile(r"[是为由在的了和与及或于给]")  # Characters between names
 _LATIN = re.compile(
     rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
     r"(?:\+|#)?(?![A-Za-z0-9_(])"
@@ -41,21 +41,12 @@ _GENERIC = words_in("chinese", "no_names") | _WEAK_HEADS
 _PROSE = words_in("chinese", "prose") | words_in("chinese", "verbal")
 _KIND_SUFFIXES = tuple(groups_in("chinese", "kinds").items())
 _KIND_WORDS = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes)
-_NAMES = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})  # jieba's tags of names
-_NOUNS = ("n", "s", "vn", "j", "l", "i")  # and of nouns, places, abbreviations and set phrases
-_NO_PART_OF_A_NAME = (
-    "p",
-    "c",
-    "u",
-    "r",
-    "d",
-    "f",
-    "y",
-    "v",
-)  # jieba's tags of function words and verbs
-_SUFFIXES = frozenset("号器度率值法性论")  # cut off words that the dictionary lacks
-_COMMON = 3000  # a word that jieba's dictionary counts so often names nothing by itself
-_RARE = 300  # and one that it counts less often names something alone
+_NAMES = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})  # Jieba's tags of names
+_NOUNS = ("n", "s", "vn", "j", "l", "i")  # Nouns, places, abbreviations and set phrases
+_NO_PART_OF_A_NAME = tuple("pcurdfyv")  # Function words and verbs
+_SUFFIXES = frozenset("号器度率值法性论")  # Cut off words that the dictionary lacks
+_COMMON = 3000  # From this frequency on a word names nothing by itself
+_RARE = 300  # Below this frequency a word alone is a name
 _LONGEST = 14
 _LONGEST_PERSON = 3
 
@@ -71,8 +62,8 @@ class _HanWord(NamedTuple):
 
 
 @cache
-def _segmenter() -> Any:  # nothing of it is typed by its package
-    """Jieba, loaded once; its cache file goes to the temporary folder and its chatter nowhere."""
+def _segmenter() -> Any:  # Untyped by its package
+    """Load jieba quietly, with its cache file in the temporary folder."""
     jieba.setLogLevel(logging.WARNING)
     jieba.dt.tmp_dir = str(Path(tempfile.gettempdir()))
     jieba.initialize()
@@ -84,21 +75,21 @@ def _frequency(word: str) -> int:
 
 
 def is_generic(name: str) -> bool:
-    """Whether a Chinese word names a sort of thing and no thing ("公司", "研究所")."""
+    """Whether a Chinese word names a kind of thing, not one thing ("公司", "研究所")."""
     return name in _GENERIC or name in _KIND_WORDS
 
 
 def kind_of(name: str) -> str:
-    """The kind that a Chinese name's ending tells, or "thing"."""
+    """Return the kind that a Chinese name's ending tells, else "thing"."""
     for kind, suffixes in _KIND_SUFFIXES:
         if any(name.endswith(suffix) and len(name) > len(suffix) for suffix in suffixes):
             return kind
     return "thing"
 
 
-@lru_cache(maxsize=64)  # a question is read for its names, its terms and its keywords
+@lru_cache(maxsize=64)
 def tagged(text: str) -> tuple[tuple[str, str, int], ...]:
-    """Words with part-of-speech tag and offset."""
+    """Return the words of a text with part-of-speech tag and offset."""
     offset, words = 0, []
     for pair in _segmenter().posseg.lcut(text):
         words.append((pair.word, pair.flag, offset))
@@ -107,7 +98,7 @@ def tagged(text: str) -> tuple[tuple[str, str, int], ...]:
 
 
 def name_spans_zh(text: str) -> list[NameSpan]:
-    """The names and terms of a Chinese text in order, apart from each other; none in code."""
+    """Return the names and terms of a Chinese text in order, without overlaps; none in code."""
     text = _MASKED.sub(lambda match: re.sub(r"\S", "\u3000", match.group()), text)
     found = [NameSpan(match[1], *match.span(1), "work") for match in _WORK.finditer(text)]
     found += [
@@ -123,14 +114,14 @@ def name_spans_zh(text: str) -> list[NameSpan]:
     ]
     found += [_span_of(run) for run in _noun_runs(text) if _is_name(run)]
     names: list[NameSpan] = []
-    for span in found:  # the earlier sort decides where two overlap
+    for span in found:  # Of two that overlap, the sort found first above is kept
         if all(span.end <= other.start or other.end <= span.start for other in names):
             names.append(span)
     return sorted(names, key=lambda span: span.start)
 
 
 def _glossed(text: str, start: int) -> NameSpan | None:
-    """The name that ends a text: what stands behind its last verb or function word."""
+    """Return the name that ends a text, after its last verb or function word."""
     last = _JOINING.split(text)[-1]
     words = [_HanWord(*word) for word in tagged(last)]
     cuts = [word.end for word in words if word.text in _PROSE or _is_no_part(word)]
@@ -141,14 +132,17 @@ def _glossed(text: str, start: int) -> NameSpan | None:
 
 
 def _is_no_part(word: _HanWord) -> bool:
-    """Whether a word cannot stand in a name; a verb of one sign may be a part of a foreign one."""
+    """Whether a word cannot stand in a name; a one-character verb may, in a foreign name."""
     is_sign = word.tag.startswith("v") and len(word.text) == 1
     return word.tag.startswith(_NO_PART_OF_A_NAME) and not is_sign
 
 
 def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
-    """Adjacent nouns; "·" joins the parts of a foreign name and the word before it, with a sign
-    that jieba cuts off it ("托" of "托比亚斯·雷恩")."""
+    """Yield runs of adjacent nouns.
+
+    "·" joins the parts of a foreign name, with a character before it that jieba cuts off ("托" of
+    "托比亚斯·雷恩").
+    """
     run: list[_HanWord] = []
     dotted = False
     sign: _HanWord | None = None
@@ -160,9 +154,8 @@ def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
             dotted = True
             run.append(word)
         elif (dotted and run[-1].text == "·") or _is_noun(word, bool(run)):
-            apart = _is_person_word(word) or (
-                bool(run) and _is_person_word(run[-1])
-            )  # "记者 王磊 团队"
+            # "记者 王磊 团队" are three runs.
+            apart = _is_person_word(word) or (bool(run) and _is_person_word(run[-1]))
             if run and run[-1].text != "·" and (dotted or apart):
                 yield run
                 run, dotted = [], False
@@ -187,13 +180,8 @@ def _is_noun(word: _HanWord, goes_on: bool) -> bool:
 
 def _is_name(run: list[_HanWord]) -> bool:
     """Whether a run of nouns names something."""
-    name = "".join(word.text for word in run)
-    if (
-        not 2 <= len(name) <= _LONGEST
-        or run[-1].text == "·"
-        or is_generic(name)
-        or run[-1].text in _WEAK_HEADS
-    ):
+    name, last = "".join(word.text for word in run), run[-1].text
+    if not 2 <= len(name) <= _LONGEST or last == "·" or is_generic(name) or last in _WEAK_HEADS:
         return False
     if any(word.text == "·" for word in run):
         return True

@@ -1,6 +1,4 @@
-"""Words that turn a statement round: not, without, except, and their like in the languages that
-people ask in.
-"""
+"""Words that negate or except, in the languages that people ask in."""
 
 import re
 
@@ -15,5 +13,5 @@ _NEGATION = re.compile(
 
 
 def is_negated(text: str) -> bool:
-    """Whether a stretch of text holds a word that negates or excepts."""
+    """Whether a text holds a word that negates or excepts."""
     return _NEGATION.search(text) is not None

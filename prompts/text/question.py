@@ -1,6 +1,4 @@
-"""Questions taken apart by their function words, in English and Chinese: the form, the kind of
-answer that is expected, and whether it asks about something that has to be found first.
-"""
+"""Questions, English and Chinese, by their function words: form and expected kind of answer."""
 
 import re
 from collections.abc import Mapping
@@ -8,16 +6,15 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from prompts.text.languages import names_of
-from prompts.text.words import group_of, is_han
+from prompts.text.words import group_of, is_han, words_in
 
 Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
 Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
-Direction = Literal["max", "min"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart: its form, and the kind of answer that it expects."""
+    """A question with its form and the kind of answer that it expects."""
 
     text: str
     chinese: bool
@@ -25,47 +22,33 @@ class ParsedQuestion:
     expects: Expected
 
 
-# Ages are compared as years of birth: the oldest has the earliest.
-DIRECTION = cast(Mapping[str, Direction], group_of("english", "direction"))
+_SCALED_WORDS = words_in("english", "scaled")
 NOUN_KIND = cast(Mapping[str, Expected], group_of("english", "nouns"))
 
 
-def is_plural(noun: str) -> bool:
-    """Whether an English noun is in the plural."""
-    return noun in {"people", "men", "women", "children"} or (
-        noun.endswith("s") and not noun.endswith(("ss", "us", "is", "series", "species"))
-    )
-
-
-def singular(noun: str) -> str:
-    """An English noun in the singular, so far as dropping an "s" makes it so."""
-    return noun[:-1] if noun.endswith("s") and is_plural(noun) else noun
+def _singular(noun: str) -> str:
+    is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is", "series", "species"))
+    return noun[:-1] if is_plural else noun
 
 
 _CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
 _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"
-# The first pattern that fits decides, whatever the case.
+# The first pattern that matches decides, whatever the case.
 _FORMS: tuple[tuple[Form, str], ...] = (
     (
         "howto",
-        (
-            r"^how (?:do|can|should|would|must|to|does one|is \w+ "
-            r"to)\b(?!.*\b(?:connected|related|linked|compare)\b)"
-        ),
+        r"^how (?:do|can|should|would|must|to|does one|is \w+ to)\b"
+        r"(?!.*\b(?:connected|related|linked|compare)\b)",
     ),
     (
         "howto",
-        (
-            r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to "
-            r"do)\b.*\b(?:for|to|when|if|of)\b"
-        ),
+        r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*"
+        r"\b(?:for|to|when|if|of)\b",
     ),
     (
         "howto",
-        (
-            r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be "
-            r"done)\b.*\b(?:when|if|to|after|before|once)\b"
-        ),
+        r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*"
+        r"\b(?:when|if|to|after|before|once)\b",
     ),
     ("connect", r"\b(?:connected|related|linked|associated)(?:\s*(?:to|with) each other)?\s*\?*$"),
     ("connect", r"\b(?:connection|relationship|link|path)s? between\b"),
@@ -78,10 +61,8 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ),
     (
         "global",
-        (
-            r"\b(?:themes?|trends?|recurring|recurs?|keep coming|common "
-            r"(?:problems|themes|concerns)|overall)\b"
-        ),
+        r"\b(?:themes?|trends?|recurring|recurs?|keep coming|"
+        r"common (?:problems|themes|concerns)|overall)\b",
     ),
     (
         "global",
@@ -96,10 +77,8 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ("about", rf"^(?:who|what) (?:is|was|are|were) (?:the )?(?-i:{_CAPITALISED})\s*\?*$"),
     (
         "list",
-        (
-            r"^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s "
-            r"(?:did|do|are|were|have|has)\b"
-        ),
+        r"^(?:please )?(?:list|name|enumerate)\b|"
+        r"^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b",
     ),
     (
         "yesno",
@@ -118,29 +97,26 @@ _CHOICE = re.compile(r"\bor\b|^(?:between|of|out of|from) .+ and .+, (?:which|wh
 
 
 def parse_question(question: str) -> ParsedQuestion:
-    """The one parser of questions; white space is folded."""
+    """Read a question; its white space is folded."""
     text = " ".join(question.split())
     return _parsed_zh(text) if is_han(text) else _parsed_en(text)
 
 
 def _parsed_en(text: str) -> ParsedQuestion:
     form = next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
-    scaled = any(word in DIRECTION for word in re.findall(r"[a-z]+", text.lower()))
+    scaled = not _SCALED_WORDS.isdisjoint(re.findall(r"[a-z]+", text.lower()))
     chooses = _CHOICE.search(text) or (form != "yesno" and _SUPERLATIVE.search(text))
-    form = (
-        "compare"
-        if scaled and chooses and form in {None, "list", "yesno", "global"}
-        else form or "fact"
-    )
+    if scaled and chooses and form in {None, "list", "yesno", "global"}:
+        form = "compare"
+    form = form or "fact"
     return ParsedQuestion(text, False, form, _expected(text, form))
 
 
-# The words after "which" or "what", among which stands the noun that is asked for.
+# The words after "which" or "what"; one is the noun that is asked for.
 _ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
 _COST = re.compile(
-    r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did "
-    r".{0,300} cost\b|"
-    r"\bhow (?:expensive|costly)\b"
+    r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|"
+    r"what did .{0,300} cost\b|\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     ("text", re.compile(r"^why\b")),
@@ -154,9 +130,8 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "date",
         re.compile(
-            r"^(?:[\w ]+ )?when "
-            r"(?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) "
-            r"year\b|\bwhen\W*$"
+            r"^(?:[\w ]+ )?when (?:is|was|were|are|did|does|do|will|has|have|had)\b|"
+            r"\b(?:what|which) year\b|\bwhen\W*$"
         ),
     ),
     ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
@@ -179,7 +154,7 @@ def _expected(text: str, form: Form) -> Expected:
         if pattern.search(lower):
             return kind
     match = _ASKED_FOR.search(lower)
-    nouns = map(singular, match[1].split() if match else ())
+    nouns = map(_singular, match[1].split() if match else ())
     return next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 
@@ -238,11 +213,10 @@ def _expected_zh(text: str, form: Form) -> Expected:
 
 # --- nested questions -----------------------------------------------------------------------------
 
-# Something that is described and not named: "the engineer who designed X", "the director of X",
-# "X's mother".
+# Something described, not named: "the engineer who designed X", "the director of X", "X's mother".
 _DESCRIBED = re.compile(
-    r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! "
-    r"(?:is|was|are|were|did|does|do) the\b)"
+    r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b"
+    r"(?! (?:is|was|are|were|did|does|do) the\b)"
     r"|\bthe (?:[\w-]+ )?(?P<role>[\w-]+) of\b|['’]s (?P<own>[\w-]+)",
     re.I,
 )
@@ -250,8 +224,9 @@ _COPULA = re.compile(r"(?:who|what|which) (?:is|was|are|were) ", re.I)
 
 
 def is_nested(question: ParsedQuestion) -> bool:
-    """Whether an English question asks about something that has to be found first: "Where was the
-    designer of X born?", not "Who is the designer of X?".
+    """Whether an English question asks about something that must be found first.
+
+    "Where was the designer of X born?" does; "Who is the designer of X?" does not.
     """
     if question.chinese:
         return False
@@ -269,14 +244,12 @@ def is_nested(question: ParsedQuestion) -> bool:
 
 MOST_WORDS = 14
 _SIMPLE = frozenset({"fact", "list", "yesno"})
-# Words of a question that compares or joins without the forms that the rules know.
+# Words of questions that compare or join in other forms than those above.
 _JOINING = frozenset("and or both same first last than between either".split())
 
 
 def is_plain(question: ParsedQuestion) -> bool:
-    """Whether a question asks one short thing of one named thing, so that some calls can be
-    spared.
-    """
+    """Whether a question asks one short thing about one name, so that some calls can be spared."""
     if question.form not in _SIMPLE or question.expects == "text" or is_nested(question):
         return False
     if question.chinese:

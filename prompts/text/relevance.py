@@ -1,8 +1,8 @@
-"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a
-question about a whole collection.
+"""Relevance of a sentence to a question, and the topic of a question about a whole collection.
 
-A word counts fully where the sentence has it, nearly so where its title or heading has it, and by
-the sentence before where it opens with a pronoun. Names count as a whole, under any alias.
+Relevance is the weighted coverage of the question's words. A word counts fully where the sentence
+has it, nearly so in the title or heading, and in the sentence before where a pronoun refers back to
+it. Names count as a whole, under any alias.
 """
 
 import re
@@ -16,7 +16,7 @@ from prompts.text.question import ParsedQuestion
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han, words_in
 
-# What opens a sentence and stands for something named before it.
+# What opens a sentence and refers to something named before it.
 PRONOUN = re.compile(
     r"\s*+[\"“'(*_#>-]*+\s*+(?:(?:in|by|since|until|after|before|on|at|during|from)\s{1,9}[\w "
     r",]{1,30}?,?\s{1,9})?"
@@ -48,13 +48,14 @@ class Relevance:
         weights: Mapping[str, float],
         aliases: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each
-        name in the question to the other names of the same thing.
+        """Read a question.
+
+        `weights` are the rarities of terms (a missing one counts as rare), `aliases` the other
+        names of each name in the question.
         """
         self.question, self.aliases = question, aliases or {}
         rarest = max(weights.values(), default=1.0)
-        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its
-        # own.
+        # A Chinese name of two characters ("社区") may be a common word.
         known = {
             name: (name, *others)
             for name, others in self.aliases.items()
@@ -67,11 +68,11 @@ class Relevance:
         self._terms_of_names = [frozenset(concept_terms(name)) for name in known]
         self.name_terms = frozenset[str]().union(*self._terms_of_names)
         text = question.text
-        # its words apart, so that no term runs over the end of one; single characters say little
+        # Chinese words are separated, so that no term crosses their ends.
         if question.chinese:
             words = tagged(_ZH_ASKING.sub(" ", text))
             text = " ".join(word for word, _, _ in words if len(word) > 1 or not is_han(word))
-        # "Summarise" says what to do with the evidence, not what is in it.
+        # "Summarise" says what to do, not what to look for.
         asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
         fillers = {
             term for term in concept_terms(text) if len(term) == 2 and HAN_STOP.issuperset(term)
@@ -79,22 +80,14 @@ class Relevance:
         wanted = [term for term in concept_terms(text) if term not in asking | fillers]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
-        self._coverage: dict[Evidence, float] = {}
 
     def coverage(self, evidence: Evidence) -> float:
-        """The share of the question's words that a sentence has, 0-1, by their weights."""
-        if evidence not in self._coverage:
-            shares = self._shares(evidence)
-            total = sum(self.weights.values()) or 1.0
-            self._coverage[evidence] = (
-                sum(weight * shares[term] for term, weight in self.weights.items()) / total
-            )
-        return self._coverage[evidence]
+        """Return the weighted share (0-1) of the question's words that a sentence has."""
+        shares, total = self._shares(evidence), sum(self.weights.values()) or 1.0
+        return sum(weight * shares[term] for term, weight in self.weights.items()) / total
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
-        """How far the sentence has each word of the question; a thing under another name has all
-        words of its name.
-        """
+        """Return how far the sentence has each word; a name under an alias has all its words."""
         text_terms, before = term_set(evidence.text), term_set(evidence.before)
         title, heading = term_set(evidence.title), term_set(evidence.heading)
         refers_back = PRONOUN.match(evidence.text) is not None
@@ -118,19 +111,15 @@ class Relevance:
         return shares
 
 
-@lru_cache(
-    maxsize=200_000
-)  # more than the reports of a large collection, all of which a broad question looks at
+@lru_cache(maxsize=200_000)  # As many as the reports of a large collection
 def term_set(text: str) -> frozenset[str]:
-    """The distinct terms of a text, as `concept_terms` has them."""
+    """Return the `concept_terms` of a text as a set."""
     return frozenset(concept_terms(text))
 
 
 @lru_cache(maxsize=50_000)
 def _names(text: str, forms: tuple[str, ...]) -> bool:
-    """Whether a text holds a name under one of its folded forms, as whole words where it has
-    spaces.
-    """
+    """Whether a text holds a name in one of its folded forms, as whole words where it has any."""
     if is_han(text):
         return any(form in fold(text) for form in forms)
     folded = f" {fold_name(text)} "
@@ -139,18 +128,12 @@ def _names(text: str, forms: tuple[str, ...]) -> bool:
 
 # --- questions about a whole collection -----------------------------------------------------------
 
-# What the words of the best passages count beside those of the question.
-NEAR_SHARE = 0.6
-# What is left of a sentence's fit where its passage is not near.
-OWN_FIT = 0.4
-# From this share of the words (the question's, those near to it) on a sentence speaks of it.
-ENOUGH = 0.25
-SHORTEST, SHORT, LONG = (
-    25,
-    60,
-    420,
-)  # signs: a label or an aside; little said; much beside the point
-_HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
+NEAR_SHARE = 0.6  # The weight of the words of the best passages beside the question's
+OWN_FIT = 0.4  # What remains of a sentence's fit where its passage is not near
+ENOUGH = 0.25  # The share of words from which a sentence speaks of a topic
+SHORTEST = 25  # Characters; less is a label or an aside
+SHORT, LONG = 60, 420  # Characters; less says little, more strays from the point
+_HAN_SIGNS = 3  # Latin letters that say as much as one Han character
 
 
 A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
@@ -159,7 +142,7 @@ _ASKED_BACK = re.compile(r"[?？]\W*$")
 
 @cache
 def _of_collection() -> frozenset[str]:
-    """The terms that speak of documents and what is said in them."""
+    """Return the terms for documents and what is said in them."""
     return frozenset(
         term
         for language in ("english", "chinese")
@@ -170,29 +153,25 @@ def _of_collection() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class CollectionTopic:
-    """What a question about a collection is about, apart from the words that speak of the
-    collection itself.
+    """The topic of a question about a collection, without the words about collections.
 
     "Which guests discuss the role of failure in innovation?" is about failure and innovation.
-    `relevance` is the judge of the question; `near` holds the words of the passages that fit best,
-    with their weights (together 1; relevance models: Lavrenko and Croft 2001).
+    `near` holds the words of the passages that fit best, with weights that sum up to 1 (relevance
+    models: Lavrenko and Croft 2001). `everywhere`, `common` and `absent` are words of the question
+    that nearly every passage has, that are commonplace, and that no passage has.
     """
 
     relevance: Relevance
     near: Mapping[str, float] = field(default_factory=dict)
-    # Words of the question that nearly every passage has, those that are commonplace, and those
-    # that none has.
     everywhere: frozenset[str] = frozenset()
     common: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
 
     @cached_property
     def asked(self) -> dict[str, float]:
-        """The terms that the question asks about with their weights (together 1); none where it
-        asks about all.
+        """The terms that the question asks about, with weights that sum up to 1.
 
-        What nothing in the collection has tells no sentence from another, and is left out beside
-        other words.
+        Empty where it asks about everything. Words that no passage has are left out beside others.
         """
         wanted = {} if self.of_all else self._wanted
         weights = {
@@ -203,13 +182,10 @@ class CollectionTopic:
 
     @cached_property
     def missing(self) -> float:
-        """The share of what the question asks about that the collection has no word of, 0-1."""
+        """The weighted share (0-1) of the asked terms that the collection lacks."""
         total = sum(self._wanted.values())
-        return (
-            sum(weight for term, weight in self._wanted.items() if term in self.absent) / total
-            if total
-            else 0.0
-        )
+        absent = sum(weight for term, weight in self._wanted.items() if term in self.absent)
+        return absent / total if total else 0.0
 
     @cached_property
     def _wanted(self) -> dict[str, float]:
@@ -220,39 +196,37 @@ class CollectionTopic:
 
     @cached_property
     def words(self) -> list[str]:
-        """The terms for lexical search; all where the question asks about everything."""
+        """The terms for lexical search; all terms where the question asks about everything."""
         terms = content_terms(self.relevance.question.text)
         return [
             term for term in terms if not all(map(self.of_collection, concept_terms(term)))
         ] or terms
 
     def of_collection(self, term: str) -> bool:
-        """Whether a term speaks of documents and what is said in them, whatever they are about."""
+        """Whether a term is about documents and what is said in them."""
         return term in _of_collection()
 
     @cached_property
     def of_all(self) -> bool:
-        """Whether the question asks about the collection as such, and names nothing in it."""
+        """Whether the question asks about the whole collection and names nothing in it."""
         return not self.relevance.names and not set(self.relevance.cues) - _of_collection()
 
     def covered(self, text: str) -> float:
-        """The share of what the question asks about that the text has, 0-1."""
+        """Return the weighted share (0-1) of the asked terms that a text has."""
         text_terms = term_set(text)
         return sum(weight for term, weight in self.asked.items() if term in text_terms)
 
     def worth(self, piece: Evidence) -> float:
-        """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its
-        passage. 0: not at all.
-        """
+        """Return how much a sentence helps to answer (0-1); `prior` is its passage's nearness."""
         text_terms = term_set(piece.text)
         near = min(
             1.0, sum(weight for term, weight in self.near.items() if term in text_terms) / ENOUGH
         )
-        # Where the question names something, under any of its names, it may stand in the title too.
+        # A name may stand in the title, under any alias.
         asked = self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
         share = NEAR_SHARE if self.near else 0.0
         fit = (asked + share * near) / (1 + share) if self.asked else near
-        # What has next to none of the question's words is at most about something near to it.
+        # A sentence without the question's words is at most about something near it.
         spoken = min(1.0, asked / ENOUGH) if self.asked else 1.0
         text = " ".join(piece.text.split())
         return telling(text) * (1 + spoken) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
@@ -260,9 +234,7 @@ class CollectionTopic:
 
 @lru_cache(maxsize=50_000)
 def telling(text: str) -> float:
-    """How much a sentence says that stands by itself, 0-1: less a question, a fragment, a file's
-    name.
-    """
+    """Return how much a sentence says (0-1): less for questions, fragments and file names."""
     size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
     if size < SHORTEST or text.startswith("#"):
         return 0.0

@@ -1,4 +1,4 @@
-"""The units of a text that can be quoted, and the script it is written in.
+"""The quotable units of a text, and its script.
 
 Regular expressions only: the same text always gives the same spans. Headings, table rows, list
 items and blank lines end a sentence; a line that was merely wrapped does not.
@@ -18,10 +18,9 @@ Script = Literal["han", "kana", "hangul", "latin", "other", "none"]
 
 
 class Unit(NamedTuple):
-    """A sentence, heading, table row or line of code, `text[start:end]`, on a line of this kind.
+    """A sentence, heading, table row or line of code, `text[start:end]`.
 
-    `heading` are the words of the heading above it, `header` the span of the row that names the
-    columns of its table.
+    `heading` is the heading above it, `header` the span of the row that names its table's columns.
     """
 
     start: int
@@ -32,7 +31,7 @@ class Unit(NamedTuple):
 
 
 def heading_words(line: str) -> str:
-    """The words of a Markdown heading `# …`, without the signs before them and those that close it.
+    """Return the words of a Markdown heading without its signs.
 
     Only a blank lets signs close a heading: `# C#` says "C#", `## Fees ##` says "Fees".
     """
@@ -45,9 +44,9 @@ _RULE = re.compile(r"[\s|:+=_*-]+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
-@lru_cache(maxsize=4_096)  # many questions find the same passages
+@lru_cache(maxsize=4_096)
 def quotable_units(text: str) -> tuple[Unit, ...]:
-    """The units that say something, in order: no headings, rules and fences, and no header rows."""
+    """Return the units that say something: no headings, rules, fences and header rows."""
     quotable: list[Unit] = []
     heading, header = "", None
     above: Unit | None = None
@@ -56,9 +55,8 @@ def quotable_units(text: str) -> tuple[Unit, ...]:
         if unit.kind == "heading":
             heading, header = heading_words(line).strip("*_ "), None
         elif unit.kind == "row" and _RULE.fullmatch(line):
-            if (
-                above and above.kind == "row" and quotable
-            ):  # the row above the rule names the columns
+            # The row above the rule names the columns.
+            if above and above.kind == "row" and quotable:
                 quotable.pop()
                 header = above.start, above.end
         elif any(map(str.isalnum, line)) and not _FENCE.match(line):
@@ -81,14 +79,14 @@ _LINE = re.compile(
     )""",
     re.VERBOSE,
 )
-_TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be
-_SHORTEST, _UNWRAPPED = 30, 200  # nobody wraps lines at fewer or more characters
+_TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")
+_SHORTEST, _UNWRAPPED = 30, 200  # Lines are wrapped between these lengths
 _SENTENCE_ENDS = ".!?:;。！？：；|"
 _BULLETS = "-*+•·▪◦‣●"
 
 
 def units(text: str) -> list[Unit]:
-    """Sentences in order with the kind of their lines; they hold all non-space characters."""
+    """Split a text into sentences, with the kind of their lines; all non-space text is kept."""
     result: list[Unit] = []
     for start, end, kind, body in _blocks(text):
         stops = () if kind in ("heading", "row", "code") else _stops(text, body, end)
@@ -101,16 +99,16 @@ def units(text: str) -> list[Unit]:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences in order; they never overlap and hold all non-space characters."""
+    """Return the spans of the sentences, in order and without overlaps."""
     return [(unit.start, unit.end) for unit in units(text)]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:
-    """Runs of lines that read on: (start, end, kind, where the words begin after a list marker)."""
+    """Yield runs of wrapped lines: (start, end, kind, start of the words after a list marker)."""
     opened: tuple[int, UnitKind, int] | None = None
     previous, fenced, after_blank = "", False, False
     position = 0
-    # Only newlines end a line here, whatever else `splitlines` knows.
+    # Only newlines end a line here, unlike in `splitlines`.
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         start, position = position, position + len(line)
         kind, body = _line_kind(line, fenced)
@@ -135,7 +133,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:
 
 
 def _line_kind(line: str, fenced: bool) -> tuple[UnitKind | Literal["fence"] | None, int]:
-    """The kind of one line (None: blank) and where its words begin."""
+    """Return the kind of a line (None: blank) and where its words begin."""
     if line.isspace():
         return None, 0
     match = _LINE.match(line)
@@ -150,7 +148,7 @@ def _line_kind(line: str, fenced: bool) -> tuple[UnitKind | Literal["fence"] | N
 
 
 def _reads_on(text: str, start: int, line: str) -> bool:
-    """Whether the newline before `line` only wraps: there was no room for its first word above."""
+    """Whether the newline before `line` only wraps: its first word had no room above."""
     before = text.rfind("\n", 0, start - 1) + 1
     above = start - 1 - before
     if above == 1:
@@ -190,17 +188,12 @@ _STARTERS = words_in("english", "starters")
 
 
 def _stops(text: str, start: int, end: int) -> Iterator[int]:
-    code = (
-        [span.span() for span in _CODE.finditer(text, start, end)] if "`" in text[start:end] else []
-    )
+    code = [span.span() for span in _CODE.finditer(text, start, end)]
     for match in _STOP.finditer(text, start, end):
         if any(first < match.start() < last for first, last in code):
             continue
-        if (
-            match.lastgroup in ("wide", "mixed")
-            or match.end() == end
-            or _ends(text, match, start, end)
-        ):
+        certain = match.lastgroup in ("wide", "mixed") or match.end() == end
+        if certain or _ends(text, match, start, end):
             yield match.end()
 
 
@@ -225,7 +218,7 @@ def _ends(text: str, match: re.Match[str], start: int, end: int) -> bool:
 
 @cache
 def _listed(key: str) -> frozenset[str]:
-    """The words of one list in all languages beside English."""
+    """Return the words of one list in all languages but English."""
     lists = (known.get(key, "") for known in known_languages().values())
     return frozenset().union(*(words.split() for words in lists))
 
@@ -253,14 +246,14 @@ _SAMPLE = 20_000
 
 
 def is_cjk(text: str) -> bool:
-    """Whether the text holds a Han character, kana or Hangul: it has no spaces to split at."""
+    """Whether a text holds Han characters, kana or Hangul."""
     return any(pattern.search(text) for pattern in (_HAN, _KANA, _HANGUL))
 
 
 def script_of(text: str) -> Script:
-    """The script that dominates: Han characters and kana are weighed against other *words*.
+    """Return the dominant script: Han characters and kana are weighed against other *words*.
 
-    Kana make a text Japanese from a tenth of its Han and kana on. A long text is sampled.
+    A text is Japanese from a tenth of kana on. Of a long text three samples are read.
     """
     if len(text) > 3 * _SAMPLE:
         middle = len(text) // 2

@@ -17,9 +17,7 @@ from prompts.text.words import (
 
 @cache
 def _concept_of() -> dict[str, str]:
-    """The concept of each English stem; of a stem with two ("founded" is established, "found"
-    discovered) the first.
-    """
+    """Return the concept of each English stem, the first of several ("found": established)."""
     concepts: dict[str, str] = {}
     for line in lines_of("concepts_en"):
         for word in line.split():
@@ -29,8 +27,10 @@ def _concept_of() -> dict[str, str]:
 
 @cache
 def _concept_of_han() -> dict[str, str]:
-    """The concept of each Chinese word. A line begins with the English word of its concept where
-    there is one, so that a Chinese question finds English evidence.
+    """Return the concept of each Chinese word.
+
+    A line may begin with the English word of its concept: then Chinese questions find English
+    evidence.
     """
     concepts: dict[str, str] = {}
     for line in lines_of("concepts_zh"):
@@ -47,9 +47,7 @@ def _han_words() -> re.Pattern[str]:
 
 @lru_cache(maxsize=20_000)
 def concept_terms(text: str) -> tuple[str, ...]:
-    """The distinct terms of a text, in order, with words of one concept as that concept
-    ("~cost").
-    """
+    """Return the distinct terms of a text in order, with concepts ("~cost") for their words."""
     terms: dict[str, None] = {}
     rest = simplified(fold(text))
     if HAN_RUN.search(rest):
@@ -64,7 +62,7 @@ def concept_terms(text: str) -> tuple[str, ...]:
     return tuple(terms)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _members() -> dict[str, tuple[str, ...]]:
     stems: dict[str, list[str]] = {}
     for word, concept in _concept_of().items():
@@ -73,5 +71,5 @@ def _members() -> dict[str, tuple[str, ...]]:
 
 
 def members(concept: str) -> tuple[str, ...]:
-    """The stems of a concept's words; nothing for a term that is no concept."""
+    """Return the stems of a concept's words, none for any other term."""
     return _members().get(concept, ())

@@ -1,4 +1,4 @@
-"""Tokens of texts: how many, and how common a word is by its place in the encoding; offline."""
+"""Token counts, and how common a word is by its rank in the encoding; without a network."""
 
 import importlib.util
 import math
@@ -15,19 +15,18 @@ class TokenizerUnavailable(RuntimeError):
 
 
 _ENCODING = "o200k_base"
-# How tiktoken names that encoding in its cache folder.
-_ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"
+_ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"  # Its name in tiktoken's cache
 _CACHE_SETTING = "TIKTOKEN_CACHE_DIR"
-_PIECE = 100_000  # characters; the encoder runs out of stack on a million spaces
-_FREQUENT = 4_000  # the number of the last string that tells nothing by itself
+_PIECE = 100_000  # Characters; the encoder runs out of stack on a million spaces
+_FREQUENT = 4_000  # The rank up to which a word tells nothing
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
-    """Tokens (`o200k_base`) of each text; names of special tokens count as ordinary text.
+    """Count the tokens (`o200k_base`) of each text; special tokens count as ordinary text.
 
-    Raises `TokenizerUnavailable` where the encoding is not installed.
+    Raises TokenizerUnavailable where the encoding is not installed.
     """
-    # Not tiktoken's batches: they start a thread for each text.
+    # tiktoken's own batches start a thread for each text.
     encode = encoding().encode_ordinary
     return [
         sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE))
@@ -37,18 +36,18 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1)
 def encoding() -> tiktoken.Encoding:
-    """The tokenizer, from the files of an installed package; loaded once."""
+    """Load the tokenizer from the files of an installed package."""
     if os.environ.get(_CACHE_SETTING):
         return tiktoken.get_encoding(_ENCODING)
     os.environ[_CACHE_SETTING] = str(_installed())
     try:
         return tiktoken.get_encoding(_ENCODING)
     finally:
-        del os.environ[_CACHE_SETTING]
+        os.environ.pop(_CACHE_SETTING, None)  # Another thread may have removed it
 
 
 def _installed() -> Path:
-    """The folder of the encoding, which litellm ships; importing litellm takes two seconds."""
+    """Find the folder of the encoding in litellm without importing it, which takes two seconds."""
     spec = importlib.util.find_spec("litellm")
     for place in list(spec.submodule_search_locations or ()) if spec else []:
         folder = Path(place) / "litellm_core_utils" / "tokenizers"
@@ -63,7 +62,7 @@ def _installed() -> Path:
 
 @lru_cache(maxsize=50_000)
 def usually_lower(word: str) -> bool:
-    """Whether an English word is frequent and seen in lower case more than capitalised."""
+    """Whether an English word is frequent, and more often in lower case than capitalised."""
     small, capital = _rank(f" {word.lower()}"), _rank(f" {word.capitalize()}")
     if small is None:
         stem = _without_ending(word.lower())
@@ -73,13 +72,13 @@ def usually_lower(word: str) -> bool:
 
 @lru_cache(maxsize=50_000)
 def rarity(word: str) -> float:
-    """How much a word tells, in bits: 0 for "say", 6 for what the encoding does not hold whole."""
+    """Return how much a word tells, from 0 bits ("say") to 6 (no token of its own)."""
     ranks = [rank for form in (word, word.capitalize()) if (rank := _rank(f" {form}")) is not None]
     return min(6.0, max(0.0, math.log2(min(ranks) / _FREQUENT))) if ranks else 6.0
 
 
 def _without_ending(word: str) -> str | None:
-    """The word without a regular ending, where one is long enough to leave a word."""
+    """Drop a regular ending that leaves four letters; None where there is none."""
     for ending in ("ing", "ed", "es", "s", "er", "ly"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word.removesuffix(ending)
@@ -87,7 +86,7 @@ def _without_ending(word: str) -> str | None:
 
 
 def _rank(text: str) -> int | None:
-    """The number of a string that the encoding holds as one token."""
+    """Return the rank of a string that is one token, else None."""
     try:
         return encoding().encode_single_token(text)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Words of a text for matching: folded, stemmed by their language, Chinese in pairs of signs."""
+"""Words of a text for matching: folded, stemmed by language, Chinese as pairs of characters."""
 
 import re
 import tomllib
@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import Stemmer
 from opencc import OpenCC
@@ -19,20 +19,19 @@ LEADING = r"(?:(?<![\w.])\.(?=[^\W_]))?"
 _ONE_LETTER = r"(?:(?<=^[A-Za-z])|(?<=[\s(][A-Za-z]))"
 TRAILING = rf"(?<=[^\W\d_])\+\+|[#♯♭+−](?![A-Za-z0-9_+])|{_ONE_LETTER}#(?=\d)"
 WORD = re.compile(f"{LEADING}{_LETTERS}(?:['’.-]{_LETTERS})*(?:{TRAILING})?|[{CJK}]+")
-# A word of a name, of which a hyphen is no part; or a sign that stands by itself ("x < 5", "-5 V").
+# A word of a name, without hyphens; or a sign that stands by itself ("x < 5", "-5 V").
 _GRADE = rf"{_ONE_LETTER}(?:[-–](?=[\s?!.,;:)]|$)|\*(?=\s|$))|[-–−]+(?=\s*$)"
 _MINUS = r"[-–](?=\.?\d)(?:(?<=^.)|(?<=[\s<>=(].))"
 NAME_WORD = re.compile(
     f"{LEADING}{_LETTERS}(?:['’.]{_LETTERS})*(?:{TRAILING}|{_GRADE})?|[{CJK}]+|{_MINUS}|[+−<>=≤≥≠±×÷^%‰°′″§$€£¥]"
 )
-# Of the rules by which names are compared and terms are cut: the next run makes an index again that
-# was made by others.
+# The version of the rules for names and terms; an index made by another version is made again.
 WORDS_VERSION = 2
 _POINT = re.compile(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
 _SIGNED = re.compile(r"^\.|[#♯♭+−]$")
 _APOSTROPHE_S = re.compile(r"['’]s\b")
-_LEAST_BARE = 3  # letters
-_LONGEST_ENDING = 3  # letters behind an apostrophe
+_LEAST_BARE = 3  # Letters from which a word means the same without its sign
+_LONGEST_ENDING = 3  # Letters after an apostrophe
 _CODE = re.compile(r"[^\W\d_]-\d|\d-[^\W\d_]")
 _JOINT = re.compile(r"['’.\-]")
 _OTHER_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
@@ -40,39 +39,34 @@ _PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
 _ARTICLES = ("the", "a", "an")
 _MARKS = str.maketrans("", "", "™®©℠")
 _RAISED = re.compile(r"(?<=\d)(?=[⁺⁻]?[⁰¹²³⁴-⁹])")
-_LINE_MARK = re.compile(r"^\s*[>=+]+\s+(?=[^\W\d_])")  # of a quotation, heading or list
+_LINE_MARK = re.compile(r"^\s*[>=+]+\s+(?=[^\W\d_])")  # Of a quotation, heading or list
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）]")
 
 
 # --- lists of words ------------------------------------------------------------------------------
 
 
+_DATA = files("prompts.text") / "data"
+
+
 @cache
-def word_lists(name: str) -> Mapping[str, str | Mapping[str, str]]:
-    """The word lists of `data/NAME.toml` beside this file."""
-    return tomllib.loads(
-        files("prompts.text").joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
-    )
+def word_lists(name: str) -> dict[str, Any]:
+    """Read the word lists of `data/NAME.toml`."""
+    return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def words_in(name: str, key: str) -> frozenset[str]:
-    """A word list."""
-    words = word_lists(name)[key]
-    return frozenset(words.split() if isinstance(words, str) else ())
+    """Return a word list."""
+    return frozenset(word_lists(name)[key].split())
 
 
 def groups_in(name: str, key: str) -> dict[str, list[str]]:
-    """Word lists by what they have in common."""
-    groups = word_lists(name)[key]
-    return (
-        {group: words.split() for group, words in groups.items()}
-        if isinstance(groups, Mapping)
-        else {}
-    )
+    """Return the word lists of a table by their keys."""
+    return {group: words.split() for group, words in word_lists(name)[key].items()}
 
 
 def group_of(name: str, key: str) -> dict[str, str]:
-    """Each word's group; of a word in two the first."""
+    """Return the group of each word, the first of several."""
     return {
         word: group for group, words in reversed(groups_in(name, key).items()) for word in words
     }
@@ -80,22 +74,17 @@ def group_of(name: str, key: str) -> dict[str, str]:
 
 @cache
 def lines_of(name: str) -> tuple[str, ...]:
-    """The lines of a word list in the folder `data` beside this file."""
-    return tuple(
-        files("prompts.text")
-        .joinpath("data", f"{name}.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    """Return the lines of `data/NAME.txt`."""
+    return tuple((_DATA / f"{name}.txt").read_text(encoding="utf-8").splitlines())
 
 
 def known_languages() -> Mapping[str, Mapping[str, str]]:
-    """What `data/languages.toml` tells of languages beside English and Chinese, by their codes."""
-    return cast(Mapping[str, Mapping[str, str]], word_lists("languages"))
+    """Return what `data/languages.toml` says of languages, by their codes."""
+    return word_lists("languages")
 
 
 STOPWORDS = words_in("english", "stopwords")
-# Function words of Chinese questions and prose; bigrams made only of these say nothing.
+# Function words of Chinese questions and prose.
 HAN_STOP = frozenset(
     "的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你"
 )
@@ -111,7 +100,7 @@ STEMMERS = dict(zip(_NAMES_OF_STEMMERS[::2], _NAMES_OF_STEMMERS[1::2], strict=Tr
 
 @cache
 def stopwords(language: str) -> frozenset[str]:
-    """The function words of a language; none where no list of them is kept."""
+    """Return the function words of a language, none where there is no list."""
     listed = known_languages().get(language, {})
     return STOPWORDS if language == "en" else frozenset(listed.get("stopwords", "").split())
 
@@ -120,11 +109,11 @@ def stopwords(language: str) -> frozenset[str]:
 
 
 def fold(text: str) -> str:
-    """The text without case, width and accents, so far as Unicode decomposes them."""
+    """Return a text without case, width and accents, as far as Unicode decomposes them."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", text.casefold()).replace("♯", "#").replace("ı", "i")
-    for mark in filter(unicodedata.combining, set(folded)):  # few different marks, many characters
+    for mark in filter(unicodedata.combining, set(folded)):
         folded = folded.replace(mark, "")
     return unicodedata.normalize("NFC", folded)
 
@@ -133,21 +122,21 @@ def fold(text: str) -> str:
 def _simplified_signs() -> dict[int, str]:
     convert = OpenCC("t2s").convert
     signs = [chr(code) for code in range(0x3400, 0xA000)]
-    # Twice: one of them has a sign in between.
+    # Converted twice: one character goes through another.
     pairs = zip(signs, convert(convert("\n".join(signs))).split("\n"), strict=True)
     return {ord(sign): simple for sign, simple in pairs if sign != simple and len(simple) == 1}
 
 
 def simplified(text: str) -> str:
-    """Traditional Chinese characters as simplified ones (OpenCC), one for one; to compare by."""
+    """Replace traditional Chinese characters by simplified ones (OpenCC), one for one."""
     return text.translate(_simplified_signs()) if HAN_RUN.search(text) else text
 
 
 def is_han(text: str) -> bool:
-    """Whether a text is Chinese for our purposes.
+    """Whether a text counts as Chinese.
 
-    A quarter of its letters are Han characters, or there are two for each other word: long names in
-    Latin letters make no question English.
+    A quarter of its letters must be Han characters, or two for each other word: long names in
+    Latin letters do not make a question English.
     """
     han = 0 if text.isascii() else sum(len(run) for run in HAN_RUN.findall(text))
     return han > 0 and (
@@ -159,7 +148,7 @@ def is_han(text: str) -> bool:
 
 
 def plain_name(name: str) -> str | None:
-    """The name in lower case where that is all that `fold_name` does to it, else None."""
+    """Return the name in lower case if `fold_name` changes nothing else, else None."""
     if not _PLAIN.fullmatch(name):
         return None
     lower = name.lower()
@@ -167,23 +156,23 @@ def plain_name(name: str) -> str | None:
 
 
 def fold_name(name: str) -> str:
-    """The form under which names are compared: no brackets, articles, possessive and punctuation.
+    """Return the form by which names are compared: no brackets, article, possessive, punctuation.
 
-    Signs that tell two names apart stay ("C#", "-5 V", "Section 3.1").
+    Signs that tell two names apart remain ("C#", "-5 V", "Section 3.1").
     """
     return plain_name(name) or _folded_name(name)
 
 
 @lru_cache(maxsize=300_000)
 def _folded_name(name: str) -> str:
-    name = _RAISED.sub("^", name.translate(_MARKS))  # of "10⁶" folding would make "106"
+    name = _RAISED.sub("^", name.translate(_MARKS))  # Else folding makes "106" of "10⁶"
     text = fold(_BRACKETED.sub(" ", name)) or fold(name)
     words = name_words(_APOSTROPHE_S.sub("", _LINE_MARK.sub("", text)))
     return " ".join(word.folded for word in without_article(words))
 
 
 class NameWord(NamedTuple):
-    """A word or sign of a name as names are compared, its place, and whether a blank follows it."""
+    """A folded word or sign of a name, its place, and whether a blank follows (`apart`)."""
 
     folded: str
     start: int
@@ -192,7 +181,7 @@ class NameWord(NamedTuple):
 
 
 def name_words(text: str) -> list[NameWord]:
-    """The words of a text as `fold_name` compares them, with the signs that tell names apart."""
+    """Return the words of a text as `fold_name` compares them."""
     return [
         NameWord(_bare(match.group()), *match.span(), text[match.end() : match.end() + 1].isspace())
         for match in NAME_WORD.finditer(text)
@@ -210,14 +199,14 @@ Word = TypeVar("Word", bound=_Word)
 
 
 def without_article(words: Sequence[Word]) -> Sequence[Word]:
-    """The words of a name but for its article; the letter of "A-100" and "A 100" is none."""
+    """Drop the article of a name; the letter of "A-100" and "A 100" is none."""
     if len(words) < 2 or words[0].folded not in _ARTICLES or not words[0].apart:
         return words
     return words[1:] if words[0].folded == "the" or words[1].folded[0].isalpha() else words
 
 
 def _bare(word: str) -> str:
-    """A folded word without its points, but for those of figures and before the word."""
+    """Fold a word and drop its points, but for those in figures and before the word."""
     folded = fold(word)
     if folded[-1] in "-–−":
         letters = folded.rstrip("-–−")
@@ -226,13 +215,8 @@ def _bare(word: str) -> str:
 
 
 def is_signed(word: str) -> bool:
-    """Whether a sign that is part of a word begins or ends it."""
+    """Whether a word begins or ends with a sign that is part of it."""
     return _SIGNED.search(word) is not None
-
-
-def bare_word(word: str) -> str:
-    """A word without the signs that begin or end it."""
-    return word.strip(".+#♯♭−")
 
 
 # --- terms ---------------------------------------------------------------------------------------
@@ -245,7 +229,7 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 
 @lru_cache(maxsize=200_000)
 def stem(word: str, language: str = "en") -> str:
-    """The stem of a word (Snowball), folded; English wants folded words."""
+    """Return the folded Snowball stem of a word; an English word must be folded already."""
     if language != "en":
         return fold(_stemmer(language).stemWord(word))
     return str(_stemmer(language).stemWord(word)) if word.isascii() and len(word) > 2 else word
@@ -253,13 +237,13 @@ def stem(word: str, language: str = "en") -> str:
 
 @lru_cache(maxsize=200_000)
 def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
-    """The terms of one word: its stem and those of its parts, or the bigrams of a Chinese run."""
+    """Return a word's terms: its stem and those of its parts, or the bigrams of a Chinese run."""
     if HAN_RUN.match(word):
         word = simplified(word)
         return (word,) if len(word) == 1 else tuple(word[i : i + 2] for i in range(len(word) - 1))
     if is_signed(word):
-        bare = bare_word(word)
-        # A short one is another name without its sign ("C#"), a longer one is not ("Notepad++").
+        bare = word.strip(".+#♯♭−")
+        # "C" is another name than "C#", "Notepad" is the same as "Notepad++".
         return (word,) if len(bare) < _LEAST_BARE else (word, *word_terms(bare, language))
     word = _without_affix(_APOSTROPHE_S.sub("", word), language)
     whole = stem(word, language)
@@ -272,13 +256,13 @@ def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
 
 @cache
 def _elided() -> frozenset[str]:
-    """What stands before an apostrophe and is no part of the word after it: "l", "dell"."""
+    """Return what precedes an apostrophe without being part of the word: "l", "dell"."""
     listed = (known.get("elided", "") for known in known_languages().values())
     return frozenset().union(*map(str.split, listed))
 
 
 def _without_affix(word: str, language: str) -> str:
-    """A word without the article before its apostrophe ("dell'Olmo") or the ending after it."""
+    """Drop the article before an apostrophe ("dell'Olmo"), or the ending after it."""
     before, _, after = word.replace("’", "'").partition("'")
     if not after or "'" in after:
         return word
@@ -289,12 +273,12 @@ def _without_affix(word: str, language: str) -> str:
 
 
 def terms(text: str, language: str = "en") -> list[str]:
-    """Terms for lexical search, in order, stop words left out: stems, and bigrams of Chinese runs.
+    """Return the terms of a text for search, in order, without stop words.
 
-    A language without a stemmer is read as English is.
+    A language without a stemmer is read as English.
     """
     language = language if language in STEMMERS else "en"
-    # Other stemmers know their accents, and fold what they leave.
+    # Other stemmers read accents; `stem` folds what they return.
     plain = text.casefold().replace("i\u0307", "i")
     folded = fold(text) if language == "en" else unicodedata.normalize("NFC", plain)
     left_out = stopwords(language)
@@ -307,11 +291,10 @@ def terms(text: str, language: str = "en") -> list[str]:
 
 
 def content_terms(text: str, language: str = "en") -> list[str]:
-    """The distinct terms that carry meaning, in order; bigrams of Chinese function words do not."""
+    """Return the distinct terms in order, without bigrams of Chinese function words."""
     return [term for term in dict.fromkeys(terms(text, language)) if not _is_han_filler(term)]
 
 
 def _is_han_filler(term: str) -> bool:
-    return HAN_RUN.match(term) is not None and 2 * sum(sign in HAN_STOP for sign in term) >= len(
-        term
-    )
+    fillers = sum(sign in HAN_STOP for sign in term)
+    return HAN_RUN.match(term) is not None and 2 * fillers >= len(term)

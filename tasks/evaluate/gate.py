@@ -1,6 +1,4 @@
-"""The gate of an evaluation: no measure may fall by more than its margin against the last accepted
-evaluation.
-"""
+"""The gate of an evaluation: measures may fall only by a margin against the last accepted one."""
 
 import tomllib
 from collections.abc import Sequence
@@ -19,9 +17,7 @@ _FORM = 'A gate is: [[gate]], measure = "f1", system = "mix", margin = 0.02.'
 
 
 class GateRule(BaseModel):
-    """A measure of a system may fall by `margin`, in the measure's own unit; of what is spent, rise
-    by it.
-    """
+    """A measure of a system may fall by `margin`, in its own unit; a cost may rise by it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,9 +35,7 @@ class GateFile(BaseModel):
 
 
 def read_gate(path: Path) -> tuple[GateRule, ...]:
-    """The rules of a TOML file. UsageError where it cannot be read, or names a measure that does
-    not exist.
-    """
+    """Read the rules of a TOML file; UsageError for a broken file or an unknown measure."""
     try:
         rules = GateFile.model_validate(tomllib.loads(text_of_file(path))).gate
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
@@ -53,9 +47,10 @@ def read_gate(path: Path) -> tuple[GateRule, ...]:
 def check_gate(
     rules: Sequence[GateRule], result: EvaluationResult, accepted: Sequence[EvaluationResult]
 ) -> tuple[GateCheck, ...]:
-    """Each rule on this evaluation and the last of the accepted ones that knows the rule's measure
-    of its system, over the questions of both. UsageError where there is none: a gate that compares
-    with nothing holds nothing back.
+    """Check each rule against the last accepted evaluation that has the rule's measure and system.
+
+    Only questions of both evaluations count. UsageError where none is comparable: a gate that
+    compares with nothing would let everything pass.
     """
     now, texts = values_of(result.scores), _texts(result)
     checks = []
@@ -94,7 +89,7 @@ def _texts(result: EvaluationResult) -> dict[str, str]:
 
 
 def in_words(check: GateCheck) -> str:
-    """A check as one sentence without its full stop."""
+    """Describe a check as a sentence without a full stop."""
     change = f"{check.before:.4g} to {check.value:.4g}"
     outcome = "within" if check.holds else "more than"
     return (

@@ -1,9 +1,8 @@
-"""The judge's verdicts on answers: pairs in both orders with repeats, points by a rubric, and how
-far to trust them.
+"""The judge's verdicts on answers: pairs in both orders, points by a rubric, and their reliability.
 
-Of a pair each criterion is judged in a call of its own, with the first system's answer shown first
-and shown second (LightRAG, arXiv 2410.05779, section 4.1: positions alternated). Where the two
-orders disagree it is a tie. Markers of citations are not shown: they would tell the systems apart.
+Each criterion of a pair is judged in a call of its own, once with each answer shown first
+(LightRAG, arXiv 2410.05779, section 4.1: positions alternated); orders that disagree make a tie.
+Citation markers are not shown, as they would tell the systems apart.
 """
 
 import json
@@ -34,7 +33,7 @@ Answers = Sequence[EvaluatedAnswer]
 
 
 def require_judge(judged: Sequence[str], judge: Judge | Grade) -> None:
-    """UsageError where something is to be judged and the role has no model."""
+    """Raise UsageError where something is to be judged and the role has no model."""
     if judged and judge.is_offline:
         raise UsageError(
             f"{', '.join(judged)}: that is the judge's, and the role `judge` has no model.",
@@ -54,12 +53,12 @@ async def judged_pairs(
     repeats: int = 1,
     on_verdict: Callable[[], None] = lambda: None,
 ) -> list[Verdict]:
-    """A verdict for each question that both systems were asked, and each criterion.
+    """Return a verdict for each criterion and each question that both systems were asked.
 
-    An order's winner is the one that most of its repeats name; the verdict's the one that both
-    orders name, else a tie. A system that gave no answer loses to one that did, without a call.
-    Where the judge gives no usable answer there is no verdict, and the log says so. UsageError
-    where the judge has no model. `on_verdict` is called after each.
+    The winner in one order is named by most of its repeats; the verdict's winner by both orders,
+    else it is a tie. A system without an answer loses without a call. Where the judge gives no
+    usable answer there is no verdict, and a log line. UsageError where the judge has no model.
+    `on_verdict` is called after each verdict.
     """
     require_judge(("a comparison of answers",), judge)
     first, second = (
@@ -84,9 +83,7 @@ async def judged_pairs(
 
 
 async def _or_none(judged: Awaitable[T], what: str) -> T | None:
-    """What a judge gives; None where its model gives no usable answer: one of them must not cost
-    all the others.
-    """
+    """Return what a judge gives, None for no usable answer: the other judgements go on."""
     try:
         return await judged
     except NoUsableAnswer as error:
@@ -103,15 +100,7 @@ async def _verdict(
 ) -> Verdict:
     names = tuple(answer.system for answer in pair)
     texts = [plain(answer.answer.answer) if answer.answer else "" for answer in pair]
-    if not all(texts):
-        winner = next((name for name, text in zip(names, texts, strict=True) if text), "")
-        reasons = tuple(
-            f"{answer.system} gave no answer. {answer.error}".strip()
-            for answer in pair
-            if not answer.answer
-        )
-        orders: tuple[tuple[str, ...], tuple[str, ...]] = ((winner,), (winner,))
-    else:
+    if all(texts):
         places = [(order, repeat) for order in (0, 1) for repeat in _tries(repeats)]
         judged = await gather_or_cancel(
             judge.run(question.question, criterion, texts[order], texts[1 - order], repeat)
@@ -122,9 +111,17 @@ async def _verdict(
             names[shown[judgement.winner] ^ order] if judgement.winner in shown else ""
             for (order, _), judgement in zip(places, judged, strict=True)
         ]
-        orders = (tuple(winners[:repeats]), tuple(winners[repeats:]))
+        orders = tuple(winners[:repeats]), tuple(winners[repeats:])
         winner = _majority(orders[0]) if _majority(orders[0]) == _majority(orders[1]) else ""
-        reasons = tuple(judgement.reason for judgement in judged)
+        reasons = [judgement.reason for judgement in judged]
+    else:
+        winner = next((name for name, text in zip(names, texts, strict=True) if text), "")
+        orders = (winner,), (winner,)
+        reasons = [
+            f"{answer.system} gave no answer. {answer.error}".strip()
+            for answer in pair
+            if not answer.answer
+        ]
     return Verdict(
         question=question.id,
         criterion=criterion,
@@ -132,12 +129,12 @@ async def _verdict(
         second=names[1],
         winner=winner,
         orders=orders,
-        reasons=reasons,
+        reasons=tuple(reasons),
     )
 
 
 def _tries(repeats: int) -> Sequence[int]:
-    """The numbers of the repeats; a single try has none."""
+    """Number the repeats from 1; a single try is 0."""
     return range(1, repeats + 1) if repeats > 1 else (0,)
 
 
@@ -157,12 +154,11 @@ async def judged_points(
     rubrics: Sequence[str] = ("loong_score",),
     repeats: int = 1,
 ) -> list[Score]:
-    """The points of each answer by each rubric, 0 to 100, the mean of the repeats; no answer has 0.
+    """Return the points (0 to 100) of each answer by each rubric: the mean of the repeats.
 
-    `loong_score` compares with the known answer, so that its value is None where a question has
-    none; with it comes `loong_em`, the share of repeats that gave 100. A repeat for which the judge
-    gives no usable answer does not count, and the log says so. UsageError where the judge has no
-    model.
+    A missing answer gets 0. `loong_score` compares with the known answer and is None where there
+    is none; it comes with `loong_em`, the share of repeats that gave 100. A repeat without a usable
+    answer does not count, and is logged. UsageError where the judge has no model.
     """
     require_judge(rubrics, judge)
     known = {question.id: question for question in questions}
@@ -201,17 +197,16 @@ async def _points(
     return [grade.score for grade in await gather_or_cancel(graded) if grade is not None]
 
 
-# --- how far the judge can be trusted -------------------------------------------------------------
+# --- reliability ----------------------------------------------------------------------------------
 
 
 class JudgeReliability(Record):
-    """What verdicts tell of the judge.
+    """How far a judge can be trusted.
 
-    `shown_first`: the share of decided judgements that went to the answer shown first; .5 is no
-    position bias. `orders_agree`: the share of verdicts whose orders name the same.
-    `repeats_agree`: the share of pairs of repeats in one order that do, None without repeats.
-    `people_agree` and `people_kappa` (Cohen 1960): with the verdicts of people, on `people` of
-    them.
+    `shown_first` is the share of decided judgements won by the answer shown first: .5 is no
+    position bias. `orders_agree` is the share of verdicts whose orders name the same winner,
+    `repeats_agree` that of pairs of repeats in one order. `people_agree` and `people_kappa` (Cohen
+    1960) compare the verdicts with people's on `people` pairs.
     """
 
     judgements: int
@@ -225,9 +220,7 @@ class JudgeReliability(Record):
 
 
 def reliability(verdicts: Sequence[Verdict], people: Iterable[Verdict] = ()) -> JudgeReliability:
-    """How the judge judged; `people` are verdicts of persons on the same pairs, whose `winner`
-    counts.
-    """
+    """Measure a judge by its verdicts, and against the winners that `people` named."""
     firsts = [
         (winner, (verdict.first, verdict.second)[order])
         for verdict in verdicts
@@ -258,9 +251,7 @@ def reliability(verdicts: Sequence[Verdict], people: Iterable[Verdict] = ()) -> 
 
 
 def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
-    """For each criterion and two systems the share of verdicts that each won, and that were
-    ties.
-    """
+    """Return the shares of verdicts that each of two systems won and of ties, by criterion."""
     pairs = by_key(((row.criterion, row.first, row.second), row.winner) for row in verdicts)
     return {
         f"{criterion}, {first} against {second}": {
@@ -271,10 +262,9 @@ def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
 
 
 def read_people(path: Path) -> list[Verdict]:
-    """Verdicts of people: JSON lines {question (its id), criterion, first, second, winner ("" for a
-    tie)}.
+    """Read people's verdicts: JSON lines {question (its id), criterion, first, second, winner}.
 
-    UsageError for what cannot be read.
+    An empty winner is a tie. UsageError for what cannot be read.
     """
     try:
         lines = text_of_file(path).split("\n")
@@ -299,7 +289,7 @@ def _share(marks: Sequence[bool]) -> float | None:
 
 
 def _kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Agreement beyond chance; None where chance alone would agree."""
+    """Return the agreement beyond chance; None where chance alone would agree."""
     if not pairs:
         return None
     ours, theirs = (Counter(names) for names in zip(*pairs, strict=True))

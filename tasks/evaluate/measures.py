@@ -1,12 +1,11 @@
-"""Measures of answers: what is known of a right answer, of its evidence, of its citations and of
-its cost.
+"""Measures of answers: correctness, retrieved evidence, citations and cost.
 
-Each has a name, its source and what it needs of the question set; it gives None where it has
-nothing to say. Those that need the judge are made by `tasks/evaluate/judge.py`. Higher is better
-but for what is spent.
+Each measure has a name, a source and what it needs of the question set; it gives None where it has
+nothing to say. The judge's measures get their points from `tasks/evaluate/judge.py`.
 """
 
 import math
+import re
 import string
 import unicodedata
 from collections import Counter
@@ -17,9 +16,10 @@ from itertools import combinations
 from statistics import mean
 from typing import Any, Literal
 
+from rapidfuzz.distance import LCSseq
+
 from prompts.engine.bridge import run_sync
 from prompts.judge import RUBRICS, Grade
-from prompts.text.regex import regex
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError, did_you_mean
@@ -33,27 +33,25 @@ Need = Literal["answers", "values", "gold", "judge"]
 ScoreOf = Callable[[EvaluationQuestion, Answer], float | None]
 
 CUTS = (1, 2, 5, 8, 10)
-# Claims with at least this ROUGE-L in common say the same (GraphRAG tries .2 to .5).
-SAME_CLAIM = 0.5
-_ARTICLES = regex(r"\b(a|an|the)\b")
-_HAN = regex(r"([\u3400-\u9fff])")
-_WORD = regex(r"\w+")
+SAME_CLAIM = 0.5  # The ROUGE-L from which two claims say the same (GraphRAG tries .2 to .5)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_HAN = re.compile(r"([\u3400-\u9fff])")
+_WORD = re.compile(r"\w+")
 _VERDICTS = frozenset({"yes", "no", "noanswer", "是", "否"})
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: `source` is the paper and section that defines it, `needs` what a question must
-    know for it.
+    """A measure, the paper that defines it, and what it `needs` to be known of a question.
 
     `score(question, answer)` is None where it has nothing to say. `more_is_better` is False for
-    what is spent.
+    costs.
     """
 
     name: str
     source: str
-    needs: frozenset[Need]
     score: ScoreOf
+    needs: tuple[Need, ...] = ()
     more_is_better: bool = True
 
 
@@ -61,24 +59,25 @@ class Measure:
 
 
 def normalised(text: str) -> str:
-    """A text by HotpotQA's rules: lower case, no punctuation, no articles, single spaces. Of
-    Chinese each character is a word, as in CMRC 2018's evaluation.
+    """Normalise a text by HotpotQA's rules: lower case, no punctuation, articles or extra spaces.
+
+    Each Chinese character becomes a word, as in CMRC 2018's evaluation.
     """
-    kept = (
+    kept = "".join(
         c
         for c in text.lower()
         if c not in string.punctuation and not unicodedata.category(c).startswith("P")
     )
-    return " ".join(_ARTICLES.sub(" ", _HAN.sub(r" \1 ", "".join(kept))).split())
+    return " ".join(_ARTICLES.sub(" ", _HAN.sub(r" \1 ", kept)).split())
 
 
 def prediction(answer: Answer) -> str:
-    """The short answer: the bare values where it has some, else its text without markers."""
+    """Return the bare values of an answer; without any, its text without markers."""
     return ", ".join(answer.values) or plain(answer.answer)
 
 
 def token_f1(predicted: str, gold: str) -> float:
-    """HotpotQA's F1 of two texts' words; of yes and no only the same is right."""
+    """Return HotpotQA's F1 of two texts' words; yes and no match only themselves."""
     own, other = normalised(predicted), normalised(gold)
     if own != other and _VERDICTS & {own, other}:
         return 0.0
@@ -88,18 +87,17 @@ def token_f1(predicted: str, gold: str) -> float:
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether one of the answers stands in a text as whole words: case, articles and punctuation do
-    not count, in Chinese nor spaces.
+    """Whether one of the answers stands in a text as whole words.
+
+    Case, articles and punctuation do not count; in Chinese, neither do spaces.
     """
     return any(_within(answer, text) for answer in answers)
 
 
 def _within(answer: str, text: str) -> bool:
-    if is_han(answer) or is_han(text):
-        wanted = _squeezed(answer)
-        return bool(wanted) and wanted in _squeezed(text)
-    wanted = _words(answer)
-    return bool(wanted.strip()) and wanted in _words(text)
+    comparable = _squeezed if is_han(answer) or is_han(text) else _words
+    wanted = comparable(answer)
+    return bool(wanted.strip()) and wanted in comparable(text)
 
 
 def _squeezed(text: str) -> str:
@@ -124,18 +122,17 @@ def _best(question: EvaluationQuestion, score: Callable[[str], float]) -> float 
 
 
 def _in_text(question: EvaluationQuestion, answer: Answer) -> float | None:
-    """A verdict must be a value or the first word: "no" stands in many a text."""
+    """Whether an answer stands in the text; yes and no must be a value or the first word."""
     if not question.answers or not question.answerable:
         return None
-    text = f"{answer.answer}\n{chr(10).join(answer.values)}"
-    if _VERDICTS & set(map(normalised, question.answers)):
-        first = normalised(prediction(answer)).partition(" ")[0]
-        return float(first in map(normalised, question.answers))
-    return float(holds(text, question.answers))
+    gold = {normalised(known) for known in question.answers}
+    if gold & _VERDICTS:
+        return float(normalised(prediction(answer)).partition(" ")[0] in gold)
+    return float(holds("\n".join([answer.answer, *answer.values]), question.answers))
 
 
 def set_f1(values: Iterable[str], wanted: Iterable[str]) -> float:
-    """The harmonic mean of precision and recall over distinct values, 0 to 1."""
+    """Return the F1 (0 to 1) of two sets of values."""
     own, gold = set(map(normalised, values)), set(map(normalised, wanted))
     return 2 * len(own & gold) / (len(own) + len(gold)) if own or gold else 1.0
 
@@ -172,16 +169,18 @@ def _all_gold(k: int, question: EvaluationQuestion, answer: Answer) -> float | N
 
 def _ndcg(k: int, question: EvaluationQuestion, answer: Answer) -> float | None:
     gold = set(question.gold_documents)
-    gain = sum(
-        1 / math.log2(rank + 2) for document, rank in _ranked(answer, k).items() if document in gold
-    )
-    return (
-        gain / sum(1 / math.log2(rank + 2) for rank in range(min(k, len(gold)))) if gold else None
-    )
+    if not gold:
+        return None
+    ranks = (rank for document, rank in _ranked(answer, k).items() if document in gold)
+    return _gain(ranks) / _gain(range(min(k, len(gold))))
+
+
+def _gain(ranks: Iterable[int]) -> float:
+    return sum(1 / math.log2(rank + 2) for rank in ranks)
 
 
 def _ranked(answer: Answer, k: int) -> dict[str, int]:
-    """The first rank of each document among the first k passages."""
+    """Return the first rank of each document among the first k passages."""
     ranks: dict[str, int] = {}
     for rank, passage in enumerate(answer.passages[:k]):
         ranks.setdefault(passage.document, rank)
@@ -189,13 +188,12 @@ def _ranked(answer: Answer, k: int) -> dict[str, int]:
 
 
 def _evidence_cited(question: EvaluationQuestion, answer: Answer) -> float | None:
-    spans = question.gold_spans
     cited = [
         any(
             c.document == span.document and c.start < span.end and span.start < c.end
             for c in answer.citations
         )
-        for span in spans
+        for span in question.gold_spans
     ]
     return mean(cited) if cited else None
 
@@ -205,7 +203,7 @@ def _evidence_cited(question: EvaluationQuestion, answer: Answer) -> float | Non
 
 @dataclass(frozen=True)
 class CitationScores:
-    """ALCE's recall and precision of one answer, each 0 to 1."""
+    """ALCE's recall and precision of one answer, 0 to 1."""
 
     recall: float
     precision: float
@@ -214,12 +212,12 @@ class CitationScores:
 def citation_scores(
     question: str, text: str, cited: Mapping[str, str], scorer: Scorer
 ) -> CitationScores | None:
-    """How well citations support an answer's statements; None where it states nothing.
+    """Return how well citations support the statements of an answer; None where it has none.
 
-    Recall: the share of statements that their citations together support. Precision: the share of
-    citations without which a supported statement would not be so, or which support it alone. What
-    supports what says `scorer`: the grounding check's words and figures, or a model of natural
-    language inference as ALCE uses one.
+    Recall is the share of statements that their citations together support. Precision is the
+    share of citations of a supported statement that support it alone, or without which it would
+    not be supported. `scorer` judges support: the grounding check's words and figures, or a model
+    of natural language inference as in ALCE.
     """
 
     def supports(claim: str, markers: Sequence[str]) -> bool:
@@ -227,8 +225,7 @@ def citation_scores(
         flags = ground(f"{claim} {''.join(own)}", own, list(own.values()), question, scorer)
         return bool(flags) and all(flag.supported for flag in flags)
 
-    recalled: list[bool] = []
-    precise: list[bool] = []
+    recalled, precise = list[bool](), list[bool]()
     for sentence in sentences_of(text):
         if not sentence.claim:
             continue
@@ -249,9 +246,7 @@ def citation_scores(
 
 
 def cited_texts(answer: Answer) -> dict[str, str]:
-    """The text behind each marker: the whole passage where the answer has it, else what is quoted
-    of it.
-    """
+    """Return the text behind each marker: the passage where the answer has it, else the quote."""
     passages = {passage.chunk: passage.text for passage in answer.passages}
     texts = by_key(
         (citation.marker, passages.get(citation.chunk) or citation.quote)
@@ -282,15 +277,15 @@ def _grounding_share(question: EvaluationQuestion, answer: Answer) -> float | No
 
 
 def claims_of(answer: Answer) -> list[str]:
-    """The claims of an answer: its sentences that cite something."""
+    """Return the claims of an answer: its sentences that cite something."""
     return [row.claim for row in sentences_of(answer.answer) if row.claim and row.markers]
 
 
 def claim_clusters(claims: Sequence[str]) -> int:
-    """How many different things claims say: complete-linkage clusters at a distance of 1 - ROUGE-L
-    (GraphRAG).
+    """Count the different things that claims say (GraphRAG).
+
+    Clusters are made by complete linkage at a distance of 1 - ROUGE-L.
     """
-    from rapidfuzz.distance import LCSseq
     from scipy.cluster.hierarchy import fcluster, linkage
 
     words = [normalised(claim).split() for claim in claims]
@@ -308,13 +303,13 @@ def claim_clusters(claims: Sequence[str]) -> int:
 def _spent(
     read: Callable[[Usage], float | None], question: EvaluationQuestion, answer: Answer
 ) -> float | None:
-    """None for a recorded answer that came without its usage."""
+    """Read the usage of an answer; None for a recorded one that came without usage."""
     usage = answer.usage
     return read(usage) if usage.seconds or usage.calls or usage.cached_calls else None
 
 
 def _brought(from_memory: bool, question: EvaluationQuestion, answer: Answer) -> float | None:
-    """How many passages memory brought, or the search where memory did not answer."""
+    """Count the passages that memory brought, or those that the search brought."""
     used = bool(answer.trace.trigger) and all(
         decision.use_memory for decision in answer.trace.trigger
     )
@@ -329,101 +324,77 @@ def _filtered_out(question: EvaluationQuestion, answer: Answer) -> float | None:
 # --- the table of measures ------------------------------------------------------------------------
 
 
-def _judged(name: str) -> ScoreOf:
+def _judged(name: str) -> Measure:
     def score(question: EvaluationQuestion, answer: Answer) -> float | None:
         remedy = "Score it by judged_points, or in DSPy by as_metric(measure, Grade(models))."
         raise UsageError(f"The measure {name!r} needs a judge.", remedy)
 
-    return score
+    sources = {
+        "loong_score": "Wang et al. 2024 (Loong, arXiv 2406.17419)",
+        "loong_em": "Wang et al. 2024 (Loong, arXiv 2406.17419): a score of 100",
+    }
+    source = sources.get(name, "points by a rubric (RUBRICS in prompts/judge.py)")
+    return Measure(name, source, score, ("answers", "judge") if name in LOONG else ("judge",))
 
 
 def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
-    """All measures by name; `scorer` says what supports a sentence: the default looks at words and
-    figures.
-    """
-    hotpot, alce = (
-        "Yang et al. 2018 (HotpotQA), evaluation script",
-        "Gao et al. 2023 (ALCE, arXiv 2305.14627), citation quality",
-    )
-    graphrag, cost = (
-        "Edge et al. 2024 (GraphRAG, arXiv 2404.16130v2), claim-based measures",
-        "the meter of each answer",
-    )
+    """Return all measures by name; `scorer` judges which sentences are supported."""
+    hotpot = "Yang et al. 2018 (HotpotQA), evaluation script"
     kgqa = "Liu et al. 2025 (PolyG, arXiv 2504.02112): sets of answers"
+    alce = "Gao et al. 2023 (ALCE, arXiv 2305.14627), citation quality"
+    graphrag = "Edge et al. 2024 (GraphRAG, arXiv 2404.16130v2), claim-based measures"
     erm4 = "the four-module RAG (ERM4): columns of cost"
-    loong = "Wang et al. 2024 (Loong, arXiv 2406.17419)"
-    answers, values, gold, judge = (
-        frozenset[Need]({need}) for need in ("answers", "values", "gold", "judge")
-    )
-    nothing = frozenset[Need]()
-
-    def spent(name: str, read: Callable[[Usage], float | None]) -> Measure:
-        return Measure(name, cost, nothing, partial(_spent, read), more_is_better=False)
-
+    by_cut = {
+        "recall": ("Manning et al. 2008, section 8.4", _recall),
+        "all_gold": ("Trivedi et al. 2022 (MuSiQue): all support", _all_gold),
+        "ndcg": ("Järvelin and Kekäläinen 2002", _ndcg),
+    }
+    spent: dict[str, Callable[[Usage], float | None]] = {
+        "seconds": lambda usage: usage.seconds,
+        "calls": lambda usage: usage.calls,
+        "tokens_in": lambda usage: usage.input_tokens,
+        "tokens_out": lambda usage: usage.output_tokens,
+        "tokens": lambda usage: usage.input_tokens + usage.output_tokens,
+        "cost_usd": lambda usage: usage.cost_usd,
+    }
     every = [
-        Measure("exact_match", hotpot, answers, _exact_match),
-        Measure("f1", hotpot, answers, _f1),
-        Measure("answer_in_text", "Mallen et al. 2023 (PopQA): accuracy", answers, _in_text),
-        Measure("values_exact", kgqa, values, _values_exact),
-        Measure("values_f1", kgqa, values, _values_f1),
-        Measure("values_hit", kgqa, values, _values_hit),
+        Measure("exact_match", hotpot, _exact_match, ("answers",)),
+        Measure("f1", hotpot, _f1, ("answers",)),
+        Measure("answer_in_text", "Mallen et al. 2023 (PopQA): accuracy", _in_text, ("answers",)),
+        Measure("values_exact", kgqa, _values_exact, ("values",)),
+        Measure("values_f1", kgqa, _values_f1, ("values",)),
+        Measure("values_hit", kgqa, _values_hit, ("values",)),
         *(
-            Measure(f"recall@{k}", "Manning et al. 2008, section 8.4", gold, partial(_recall, k))
-            for k in CUTS
-        ),
-        *(
-            Measure(
-                f"all_gold@{k}",
-                "Trivedi et al. 2022 (MuSiQue): all support",
-                gold,
-                partial(_all_gold, k),
-            )
-            for k in CUTS
-        ),
-        *(
-            Measure(f"ndcg@{k}", "Järvelin and Kekäläinen 2002", gold, partial(_ndcg, k))
+            Measure(f"{name}@{k}", source, partial(score, k), ("gold",))
+            for name, (source, score) in by_cut.items()
             for k in CUTS
         ),
         Measure(
-            "evidence_cited", "HotpotQA's supporting facts, by citations", gold, _evidence_cited
+            "evidence_cited",
+            "HotpotQA's supporting facts, by citations",
+            _evidence_cited,
+            ("gold",),
         ),
-        Measure("citation_recall", alce, nothing, partial(_citations, "recall", scorer)),
-        Measure("citation_precision", alce, nothing, partial(_citations, "precision", scorer)),
+        Measure("citation_recall", alce, partial(_citations, "recall", scorer)),
+        Measure("citation_precision", alce, partial(_citations, "precision", scorer)),
         Measure(
             "grounding_share",
             "share of the checked sentences that evidence supports",
-            nothing,
             _grounding_share,
         ),
-        Measure("claims", graphrag, nothing, lambda _, answer: float(len(claims_of(answer)))),
+        Measure("claims", graphrag, lambda _, answer: len(claims_of(answer))),
+        Measure("claim_clusters", graphrag, lambda _, answer: claim_clusters(claims_of(answer))),
         Measure(
-            "claim_clusters",
-            graphrag,
-            nothing,
-            lambda _, answer: float(claim_clusters(claims_of(answer))),
+            "abstention", "Rajpurkar et al. 2018 (SQuAD 2.0): right to answer or not", _abstention
         ),
-        Measure(
-            "abstention",
-            "Rajpurkar et al. 2018 (SQuAD 2.0): right to answer or not",
-            nothing,
-            _abstention,
-        ),
-        Measure("loong_score", loong, answers | judge, _judged("loong_score")),
-        Measure("loong_em", f"{loong}: a score of 100", answers | judge, _judged("loong_em")),
+        *map(_judged, dict.fromkeys([*LOONG, *RUBRICS])),
         *(
-            Measure(name, "points by a rubric (RUBRICS in prompts/judge.py)", judge, _judged(name))
-            for name in RUBRICS
-            if name not in LOONG
+            Measure(name, "the meter of each answer", partial(_spent, read), more_is_better=False)
+            for name, read in spent.items()
         ),
-        spent("seconds", lambda usage: usage.seconds),
-        spent("calls", lambda usage: float(usage.calls)),
-        spent("tokens_in", lambda usage: float(usage.input_tokens)),
-        spent("tokens_out", lambda usage: float(usage.output_tokens)),
-        spent("tokens", lambda usage: float(usage.input_tokens + usage.output_tokens)),
-        spent("cost_usd", lambda usage: usage.cost_usd),
-        Measure("external", erm4, nothing, partial(_brought, False), more_is_better=False),
-        Measure("from_memory", erm4, nothing, partial(_brought, True)),
-        Measure("filtered_out", erm4, nothing, _filtered_out),
+        Measure("external", erm4, partial(_brought, False), more_is_better=False),
+        Measure("from_memory", erm4, partial(_brought, True)),
+        Measure("filtered_out", erm4, _filtered_out),
     ]
     return {measure.name: measure for measure in every}
 
@@ -431,20 +402,19 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
 MEASURES: Mapping[str, Measure] = measures_with(word_coverage)
 
 
-def measures_named(names: Sequence[str], scorer: Scorer = word_coverage) -> list[Measure]:
-    """The measures of these names; UsageError for one that does not exist."""
-    known = MEASURES if scorer is word_coverage else measures_with(scorer)
+def measures_named(names: Sequence[str]) -> list[Measure]:
+    """Return the measures of these names; UsageError for one that does not exist."""
     for name in names:
-        if name not in known:
-            near = did_you_mean(name, known)
+        if name not in MEASURES:
+            near = did_you_mean(name, MEASURES)
             raise UsageError(
-                f"There is no measure {name!r}.", f"{near}The measures are {', '.join(known)}."
+                f"There is no measure {name!r}.", f"{near}The measures are {', '.join(MEASURES)}."
             )
-    return [known[name] for name in names]
+    return [MEASURES[name] for name in names]
 
 
 def rubrics_of(measures: Iterable[Measure]) -> list[str]:
-    """The rubrics by which a judge gives the points of those measures that need one."""
+    """Return the rubrics that a judge needs for these measures."""
     named = (
         LOONG[0] if measure.name in LOONG else measure.name
         for measure in measures
@@ -457,7 +427,7 @@ def rubrics_of(measures: Iterable[Measure]) -> list[str]:
 
 
 def plain_answer(question: str, text: str, values: Sequence[str] = ()) -> Answer:
-    """A bare text as an answer: nothing cited, nothing spent, abstained where it is empty."""
+    """Make an answer of a bare text: without citations and costs, abstained where it is empty."""
     route = RouteDecision(type="chunk", confidence=1.0, margin=1.0, reason="an answer from outside")
     trace = Trace(
         mode="recorded",
@@ -484,23 +454,20 @@ def plain_answer(question: str, text: str, values: Sequence[str] = ()) -> Answer
 
 
 def as_metric(measure: Measure, judge: Grade | None = None) -> Callable[..., float]:
-    """A measure as `dspy.Evaluate` and DSPy's optimisers take one; `judge` gives the points of
-    those that need one.
+    """Make a measure a metric of DSPy; `judge` gives the points of those that need one.
 
-    The example has the fields of an EvaluationQuestion (`answer` counts as its only answer, others
-    are passed over); the prediction an Answer, or a text and perhaps `values`, under `answer`. What
-    a measure has nothing to say of scores 0.
+    The example has the fields of an EvaluationQuestion (`answer` is its only answer, others are
+    ignored); the prediction has an Answer, or a text and perhaps `values`, under `answer`. A
+    measure that has nothing to say scores 0.
     """
 
     def metric(example: Mapping[str, object], prediction: object, trace: object = None) -> float:
         given = dict(example.items())
-        known = {
-            name: value for name, value in given.items() if name in EvaluationQuestion.model_fields
-        }
-        if "answers" not in known and isinstance(given.get("answer"), str):
-            known["answers"] = (given["answer"],)
+        known = {"id": str(given.get("question", "")), **given}
+        if isinstance(given.get("answer"), str):
+            known.setdefault("answers", (given["answer"],))
         question = EvaluationQuestion.model_validate(
-            {"id": str(given.get("question", "")), **known}
+            {name: known[name] for name in EvaluationQuestion.model_fields if name in known}
         )
         fields: dict[str, Any] = (
             dict(prediction.items()) if hasattr(prediction, "items") else {"answer": prediction}
@@ -509,7 +476,7 @@ def as_metric(measure: Measure, judge: Grade | None = None) -> Callable[..., flo
         if not isinstance(answer, Answer):
             answer = plain_answer(question.question, str(answer), fields.get("values", ()))
         if judge is None or "judge" not in measure.needs:
-            return measure.score(question, answer) or 0.0
+            return float(measure.score(question, answer) or 0)
         return run_sync(points(question, answer, judge))
 
     async def points(question: EvaluationQuestion, answer: Answer, judge: Grade) -> float:

@@ -1,6 +1,4 @@
-"""Stored scores and verdicts in the form of the published tables: systems as rows, measures by task
-as columns.
-"""
+"""Scores and verdicts in the form of published tables: systems as rows, measures as columns."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,73 +18,74 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table of a paper: which measures its columns show, split by what of the questions; none:
-    won verdicts.
-    """
+    """A table of a paper: its measures (none: shares of won verdicts), and how it is split."""
 
     source: str
     measures: tuple[str, ...] = ()
     by: Literal["kind", "group", ""] = ""
 
 
-# Of a table of routers the first that was scored.
+# The final scores of a table of routers; the first that was measured counts.
 _FINAL = ("loong_score", "f1", "exact_match", "answer_in_text")
 _ROWS = tomllib.loads(files("tasks.evaluate").joinpath("tables.toml").read_text(encoding="utf-8"))
 TABLES: Mapping[str, PublishedTable] = {
-    name: PublishedTable(**{**row, "measures": tuple(row.get("measures", ()))})
+    name: PublishedTable(row["source"], tuple(row.get("measures", ())), row.get("by", ""))
     for name, row in _ROWS.items()
 }
 
 
 def published_table(name: str, result: EvaluationResult) -> dict[str, Cells]:
-    """Rows of a table of TABLES: each system's means over the questions of each column and over
-    all, None where nothing was scored; of a table of win rates the share of verdicts that each
-    system won, and of ties, by criterion.
+    """Return the rows of a table of TABLES.
+
+    A cell is a system's mean over the questions of a column (None: nothing was scored), or the
+    share of verdicts that a system won, or that were ties.
     """
     if name not in TABLES:
         near = did_you_mean(name, TABLES)
         raise UsageError(
             f"There is no table {name!r}.", f"{near}The tables are {', '.join(TABLES)}."
         )
-    table, questions, scores = TABLES[name], result.evaluation.questions, result.scores
+    table, scores = TABLES[name], result.scores
     if name == "structrag_router":
         return router_effect(result)
     if not table.measures:
         return {criterion: dict(rates) for criterion, rates in win_rates(result.verdicts).items()}
-    part = {question.id: getattr(question, table.by) if table.by else "" for question in questions}
-    parts = [*dict.fromkeys(filter(None, part.values())), ALL] if table.by else [ALL]
+    part = {
+        question.id: getattr(question, table.by) if table.by else ""
+        for question in result.evaluation.questions
+    }
+    parts = [*dict.fromkeys(filter(None, part.values())), ALL]
+    measured = {score.measure for score in scores}
     return {
         system: {
             f"{measure}, {own}" if table.by else measure: _mean(
                 [
-                    s.value
-                    for s in scores
-                    if (s.system, s.measure) == (system, measure)
-                    and s.question in part
-                    and own in {ALL, part[s.question]}
-                    and s.value is not None
+                    score.value
+                    for score in scores
+                    if (score.system, score.measure) == (system, measure)
+                    and score.question in part
+                    and own in {ALL, part[score.question]}
+                    and score.value is not None
                 ]
             )
             for own in parts
             for measure in table.measures
-            if any(score.measure == measure for score in scores)
+            if measure in measured
         }
         for system in dict.fromkeys(score.system for score in scores)
     }
 
 
 def router_effect(result: EvaluationResult) -> dict[str, Cells]:
-    """What a router's accuracy does for the final score (StructRAG, section 5): of each system that
-    routes, of one that draws by lot, is never right or always is, and of each type for all
-    questions.
+    """Return what a router's accuracy does for the final score (StructRAG, section 5).
 
-    The right types of a question are those whose answers score best among the systems with a
-    `structure`; of the accuracy only questions count on which these differ. Over those that all of
-    them answered. UsageError without them.
+    The rows are each system that routes, and routers that draw by lot, are never right or always
+    right. The right structures of a question are those whose answers score best among the systems
+    with a fixed `structure`. Questions count that all of these answered, for accuracy only where
+    their scores differ. UsageError without such systems.
     """
-    measure = next(
-        (name for name in _FINAL if any(row.measure == name for row in result.scores)), ""
-    )
+    measured = {row.measure for row in result.scores}
+    measure = next((name for name in _FINAL if name in measured), "")
     fixed = {
         row.name: row.structure for row in result.evaluation.systems if row.structure is not None
     }
@@ -110,19 +109,14 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     differing = {name for name, own in scored.items() if min(own) < max(own)}
     rows: dict[str, Cells] = {}
     for system in result.evaluation.systems:
-        own = [
-            row
+        routed = {
+            row.question: row.answer.trace.route.type
             for row in result.answers
             if row.system == system.name and row.question in asked and row.answer
-        ]
-        if system.mode == "struct" and own:
-            routed = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
-            hits = [float(choice in right[name]) for choice, name in routed if name in differing]
-            final = [
-                asked[row.question][system.name]
-                for row in own
-                if system.name in asked[row.question]
-            ]
+        }
+        if system.mode == "struct" and routed:
+            hits = [float(routed[name] in right[name]) for name in routed if name in differing]
+            final = [asked[name][system.name] for name in routed if system.name in asked[name]]
             rows[system.name] = {"accuracy": _mean(hits), measure: _mean(final)}
     wrong = [[value for value in own if value < max(own)] or own for own in scored.values()]
     rows["by lot"] = {
@@ -139,7 +133,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def budget_note(effort: Effort = "medium", k: int | None = None) -> str:
-    """What every system of a comparison may read and bring, in words."""
+    """Describe what every system of a comparison may read."""
     limits = Policy.of(effort).limits
     passages = "as many passages as fit" if k is None else f"at most {k} passages"
     return (

@@ -1,41 +1,42 @@
-"""Discovery: the files that the named sources hold, their ids, and what was left out.
+"""Discovery: find the files of the named sources, and report what was left out.
 
-Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are passed
-over in silence, unless they are named themselves; a symbolic link that leaves its source is not
-followed.
+Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are ignored
+unless they are named themselves; symbolic links that leave their source are not followed.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH207 `os.path` on purpose:
-# `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH207 `os.path` on purpose:
+# `abspath` keeps a link as it was named, which `Path.resolve` does not; `glob` takes absolute ones.
 import glob
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from storage.errors import SourceNotFound, TooLittle
 from storage.faults import fault_of
 from storage.records import Record, Skipped
 
-# Controls, and what turns the direction of the text that follows.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 
 class NamedSource(Record):
-    """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are
-    relative to.
+    """A named source.
+
+    `key` is its absolute path or pattern, `base` the folder that ids are relative to.
     """
 
     key: str
     base: str
-    kind: str
+    kind: Literal["file", "folder", "glob"]
 
 
 class SourceFile(Record):
-    """A file to read: `path` absolute, `id` relative to its source's base; both with forward
-    slashes. `source` and `id` are printable; the path is the file's own.
+    """A file to read: its absolute `path`, and its `id` relative to the base of its source.
+
+    `source` and `id` are printable; `path` is the name that the system knows.
     """
 
     source: str
@@ -44,49 +45,29 @@ class SourceFile(Record):
 
 
 def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
-    """The named sources, each once, in the order in which they are named: of two texts under one id
-    the first stays.
-
-    Raises `SourceNotFound` before anything is read.
-    """
+    """Return the named sources in order, each once; raises `SourceNotFound`."""
     named = {source.key: source for source in map(_source, sources)}
     return list(named.values())
 
 
 def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
-    """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
+    """Return the files of a source, sorted by path; append those it cannot read to `skipped`."""
     if source.kind == "file":
-        return [
-            SourceFile(
-                source=printable(source.key),
-                path=source.key,
-                id=printable(os.path.basename(source.key)),
-            )
-        ]
+        return [_file(source, source.key)]
+    paths = _below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)
     files = []
-    for path in set(
-        _below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)
-    ):
-        problem = _problem(path, source.base)
-        if problem:
+    for path in sorted(set(paths)):
+        if problem := _problem(path, source.base):
             _skip(skipped, path, problem)
         else:
-            relative = Path(os.path.relpath(path, source.base)).as_posix()
-            files.append(
-                SourceFile(
-                    source=printable(source.key), path=Path(path).as_posix(), id=printable(relative)
-                )
-            )
-    return sorted(files, key=lambda file: (file.id, file.path))
+            files.append(_file(source, path))
+    return files
 
 
 def printable(name: str) -> str:
-    """A file name as text: bytes that are no UTF-8, and signs that steer a terminal, become
-    U+FFFD.
-    """
-    return _STEERING.sub(
-        "\ufffd", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    )
+    """Return a file name with U+FFFD for bytes that are not UTF-8 and signs that steer a screen."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def _source(named: str | Path) -> NamedSource:
@@ -103,12 +84,18 @@ def _source(named: str | Path) -> NamedSource:
     return NamedSource(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
 
 
+def _file(source: NamedSource, path: str) -> SourceFile:
+    relative = Path(os.path.relpath(path, source.base)).as_posix()
+    return SourceFile(
+        source=printable(source.key), path=Path(path).as_posix(), id=printable(relative)
+    )
+
+
 def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
     for match in glob.iglob(source.key, recursive=True):
         path = os.path.abspath(match)
-        if any(
-            _ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."
-        ):
+        parts = Path(os.path.relpath(path, source.base)).parts
+        if any(_ignored(part) for part in parts if part != "."):
             continue
         if not os.path.isdir(path):
             yield path
@@ -119,15 +106,15 @@ def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
 def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
     def unreadable(error: OSError) -> None:
         if isinstance(fault := fault_of(error, folder), TooLittle):
-            raise fault from error  # what the folder holds must not count as gone
+            raise fault from error  # The folder's documents must not count as removed.
         _skip(skipped, str(error.filename), f"unreadable ({error.strerror})")
 
     for place, folders, files in os.walk(folder, onerror=unreadable):
-        folders[:] = sorted(
+        folders[:] = [
             name
-            for name in folders
+            for name in sorted(folders)
             if not _ignored(name) and _enters(os.path.join(place, name), skipped)
-        )
+        ]
         yield from (os.path.join(place, name) for name in files if not _ignored(name))
 
 
@@ -143,7 +130,6 @@ def _enters(folder: str, skipped: list[Skipped]) -> bool:
 
 
 def _problem(path: str, base: str) -> str:
-    """Why a file cannot be read; empty where it can."""
     link = os.path.islink(path)
     if link and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base)):
         return "symbolic link out of the source"

@@ -1,6 +1,6 @@
-"""Word, PowerPoint and Excel files as text (a workbook's reader is `workbook.py`).
+"""Read Word and PowerPoint files as text, and hand Excel workbooks to `workbook.py`.
 
-All three are zip archives. An encrypted one is an OLE container, by which it is recognised.
+All three are zip archives; an encrypted one is an OLE container instead.
 """
 
 import io
@@ -12,12 +12,12 @@ import mammoth
 from bs4 import BeautifulSoup
 from lxml import etree
 
+from tasks.load.encodings import Unreadable
 from tasks.load.tables import MOST_CELLS
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     MOST_TAGS,
     PageText,
-    Unreadable,
     check_markup,
     clean,
     join_pages,
@@ -32,38 +32,38 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "encrypted (a password is needed)"
 _MARKUP = (".xml", ".rels")
 _LARGEST = 1 << 30
-# What mammoth reads in seconds: some 40 µs for a tag, and 20 bytes of memory for one of text.
-_LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000
+# mammoth takes some 40 µs for a tag, and 20 bytes of memory for a byte of text.
+_LARGEST_WORD, _MOST_WORD_TAGS = 30_000_000, 600_000
 _DEFAULT_TITLES = frozenset(
     {"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"}
 )
 _CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 _IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
-# What stands around text and is unknown to mammoth, which reads what is inserted.
+# Tags around text that mammoth skips with their text; it reads `w:ins`.
 _AROUND_TEXT = re.compile(rb"<(/?)w:(?:moveTo|customXml|dir|bdo|fldSimple)(?=[\s>])")
 
 
 def read_office(data: bytes, ending: str) -> PageText:
-    """An office file by its ending (.docx, .pptx or .xlsx).
+    """Read an office file by its ending: .docx, .pptx or .xlsx.
 
-    Raises `Unreadable` with the reason where it is encrypted, broken or unreasonably large.
+    Raises `Unreadable` where it is encrypted, broken or unreasonably large.
     """
-    archive = _opened(data)
-    reader = {".docx": read_docx, ".pptx": read_pptx, ".xlsx": read_xlsx}[ending]
+    archive = _open(data)
+    reader = {".docx": _read_docx, ".pptx": _read_pptx, ".xlsx": read_xlsx}[ending]
     try:
         for entry in archive.infolist():
             if entry.filename.endswith(_MARKUP):
-                _check(archive.read(entry), ending)
+                _check_size(archive.read(entry), ending)
         return reader(data, shortened(_property_title(archive)))
     except Unreadable:
         raise
-    except Exception as error:  # the parsers promise no exception types for a broken file
+    except Exception as error:  # The parsers promise no types for a broken file.
         reason = f"{type(error).__name__}: {one_line(str(error))[:200]}"
         raise Unreadable(f"broken {ending} file ({reason})") from error
 
 
-def _opened(data: bytes) -> zipfile.ZipFile:
+def _open(data: bytes) -> zipfile.ZipFile:
     if data.startswith(_OLE):
         encrypted = "EncryptedPackage".encode("utf-16-le") in data
         old = "old binary office format: save it in the present one"
@@ -81,23 +81,21 @@ def _opened(data: bytes) -> zipfile.ZipFile:
     return archive
 
 
-def _check(markup: bytes, ending: str) -> None:
-    """Raise `Unreadable` where a part of the file has more than its reader should get."""
-    if ending == ".xlsx":  # a sheet is read row by row
+def _check_size(markup: bytes, ending: str) -> None:
+    if ending == ".xlsx":
         if sum(1 for _ in _CELLS.finditer(markup)) > MOST_CELLS:
             raise Unreadable(f"a sheet of more than {MOST_CELLS:,} cells and rows: divide it")
-        return
+        return  # Its sheets are read row by row.
     if ending == ".docx" and len(markup) > _LARGEST_WORD:
         size = f"{len(markup):,} bytes of text and markup, more than {_LARGEST_WORD:,}"
         raise Unreadable(f"{size}: divide it")
-    check_markup(markup, _TAGS_OF_WORD if ending == ".docx" else MOST_TAGS)
+    check_markup(markup, _MOST_WORD_TAGS if ending == ".docx" else MOST_TAGS)
 
 
-def read_docx(data: bytes, title: str) -> PageText:
-    """Headings, lists and tables as Markdown, formulas as LaTeX, all changes taken as accepted."""
-    from markitdown.converter_utils.docx.pre_process import (
-        pre_process_docx,
-    )  # takes seconds to import
+def _read_docx(data: bytes, title: str) -> PageText:
+    """Read headings, lists and tables as Markdown, formulas as LaTeX, with all changes accepted."""
+    # The import takes seconds.
+    from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
     result = mammoth.convert_to_html(
         pre_process_docx(io.BytesIO(_changed(data, "word/", _with_all_text))),
@@ -107,21 +105,21 @@ def read_docx(data: bytes, title: str) -> PageText:
     return PageText(text=to_markdown(result.value), title=title)
 
 
-def read_pptx(data: bytes, title: str) -> PageText:
-    """Slide after slide: title as a heading, texts, tables and notes."""
-    from markitdown import StreamInfo  # takes seconds to import
+def _read_pptx(data: bytes, title: str) -> PageText:
+    """Read each slide as a page: its title as a heading, texts, tables and notes."""
+    # The import takes seconds.
+    from markitdown import StreamInfo
     from markitdown.converters import PptxConverter
 
-    plain = io.BytesIO(_changed(data, "ppt/slides/", _with_raised_signs))
+    changed = io.BytesIO(_changed(data, "ppt/slides/", _with_raised_text))
     converter = PptxConverter()  # type: ignore[no-untyped-call]
-    converted = converter.convert(plain, StreamInfo(extension=".pptx")).text_content
+    converted = converter.convert(changed, StreamInfo(extension=".pptx")).text_content
     texts = [clean(_IMAGE.sub("", text)).strip() for text in _SLIDE.split(converted)[1:]]
     text, pages = join_pages(texts, ["\n\n"] * len(texts))
     return PageText(text=text, title=title, pages=pages)
 
 
 def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> bytes:
-    """The file with the parts of a folder changed."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(made, "w") as copy:
         for name in dict.fromkeys(archive.namelist()):
@@ -132,36 +130,38 @@ def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> byte
 
 
 def _with_all_text(part: bytes) -> bytes:
-    """Moved and framed text as inserted text, as which it is read; none that is marked as
-    hidden.
-    """
+    """Mark moved and framed text as inserted, so that mammoth reads it, and empty hidden text."""
     part = _AROUND_TEXT.sub(rb"<\1w:ins", part)
     if b":vanish" not in part:
         return part
-    tree = _tree_of(part)
+    tree = _parse(part)
     for run in list(tree.iterfind(".//{*}r/{*}rPr/{*}vanish/../..")):
         for words in run.iterchildren("{*}t"):
             words.text = ""
-    return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
+    return _serialize(tree)
 
 
-def _tree_of(part: bytes) -> "etree._Element":
-    return etree.fromstring(part, etree.XMLParser(resolve_entities=False, huge_tree=True))
-
-
-def _with_raised_signs(part: bytes) -> bytes:
-    """Raised text of a slide as `^6`."""
-    tree = _tree_of(part)
+def _with_raised_text(part: bytes) -> bytes:
+    """Write the raised text of a slide as `^6`."""
+    tree = _parse(part)
     for run in tree.iter("{*}r"):
         look, words = run.find("{*}rPr"), run.find("{*}t")
         baseline = "" if look is None else look.get("baseline", "")
         if words is not None and baseline.isdecimal() and int(baseline):
             words.text = raised(words.text or "")
+    return _serialize(tree)
+
+
+def _parse(part: bytes) -> "etree._Element":
+    return etree.fromstring(part, etree.XMLParser(resolve_entities=False, huge_tree=True))
+
+
+def _serialize(tree: "etree._Element") -> bytes:
     return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
 
 
 def _property_title(archive: zipfile.ZipFile) -> str:
-    """The title in the document's properties; empty where it is an application's default."""
+    """Return the title in the document's properties, unless it is an application's default."""
     try:
         tag = BeautifulSoup(archive.read("docProps/core.xml"), "xml").find("dc:title")
     except KeyError:

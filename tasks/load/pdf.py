@@ -1,8 +1,8 @@
-"""PDF files, page by page.
+"""Read PDF files page by page.
 
-PDFium reads the characters and their boxes. Boxes of one height make up a line, wide blanks cut it
-into cells, and lines whose cells stand below each other make up a table or columns of text. Other
-lines are joined into paragraphs. Page numbers and running heads are dropped.
+PDFium yields the characters and their boxes. Boxes of one height form a line, wide gaps cut it into
+cells, and lines whose cells stand below each other form a table or columns of text. Other lines are
+joined into paragraphs. Page numbers and running heads are dropped.
 """
 
 import re
@@ -15,22 +15,15 @@ from typing import NamedTuple
 import pypdfium2
 from pypdfium2 import raw
 
+from tasks.load.encodings import Unreadable
 from tasks.load.tables import WrittenTables, placed, write_table
-from tasks.load.text import (
-    LARGEST_DOCUMENT,
-    PageText,
-    Unreadable,
-    clean,
-    join_pages,
-    one_line,
-    raised,
-)
+from tasks.load.text import LARGEST_DOCUMENT, PageText, clean, join_pages, one_line, raised
 
 _PAGE_NUMBER = re.compile(
     r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
     re.IGNORECASE,
 )
-_SMALL_NUMBER = re.compile(r"\b\d{1,3}\b")  # a year is no page number
+_SMALL_NUMBER = re.compile(r"\b\d{1,3}\b")  # A year is not a page number.
 _SOFT_BREAK = re.compile("[\ufffe\x02\u00ad][\n ]?")
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
 _BULLET = re.compile(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
@@ -42,9 +35,10 @@ _NO_TITLE = re.compile(
     r"|about:blank|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?|xlsx?))$",
     re.IGNORECASE,
 )
-_MOST_PLACED = 100_000  # characters of a page whose boxes are asked for, at some 5 µs each
-_CELL_GAP = 0.6  # of a line's height: words are closer to each other than cells
-_CELL_GAP_WIDTHS = 1.6  # of a character's width: a blank of a typewriter's font is one wide
+_MOST_PLACED = 100_000  # characters of a page whose boxes are read, at some 5 µs each
+# The least gap between cells: a share of the line's height, and of the mean width of a character,
+# for a space in a fixed-width font is one character wide.
+_CELL_GAP, _CELL_GAP_WIDTHS = 0.6, 1.6
 _LINES_OF_A_ROW, _MOST_CELLS = 12, 100
 _PAGELESS = re.compile(
     rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b"
@@ -53,7 +47,7 @@ _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 
 class _Sign(NamedTuple):
-    """A character with its box; `spaced` where a blank stands before it."""
+    """A character with its box in points; `spaced` where a space stands before it."""
 
     text: str
     left: float
@@ -68,7 +62,7 @@ class _Sign(NamedTuple):
 
 
 class _Cell(NamedTuple):
-    """A part of a line that wide blanks keep apart."""
+    """A part of a line between wide gaps."""
 
     text: str
     left: float
@@ -76,7 +70,7 @@ class _Cell(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line of a page; `bottom`, in points, grows upwards."""
+    """A line of a page; `bottom` is measured upwards."""
 
     cells: tuple[_Cell, ...]
     bottom: float
@@ -92,24 +86,24 @@ class _Line(NamedTuple):
 
 
 def read_pdf(data: bytes) -> PageText:
-    """The text of all pages, what is filled into forms included, and the title of the metadata.
+    """Read the text of all pages, values of form fields included, and the title.
 
-    Raises `Unreadable` for an encrypted or broken file and for one that holds no text.
+    Raises `Unreadable` where the file is encrypted, broken or without text.
     """
-    document = _opened(data)
+    document = _open(data)
     pages: list[list[_Line]] = []
     characters = 0
     try:
         for number in range(len(document)):
             page = document[number]
-            # What is filled in or typed onto a page becomes text of it.
+            # Make form fields and annotations part of the page.
             if raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY) == raw.FLATTEN_SUCCESS:
                 page.close()
                 page = document[number]
             pages.append(_page_lines(page))
             page.close()
             characters += sum(len(cell.text) for line in pages[-1] for cell in line.cells)
-            if characters > LARGEST_DOCUMENT:  # many pages may show one content
+            if characters > LARGEST_DOCUMENT:  # Many pages may share one content.
                 raise Unreadable("more than 100 MB of text: divide it")
         title = one_line(clean(document.get_metadata_dict().get("Title", "")))
     except pypdfium2.PdfiumError as error:
@@ -118,7 +112,7 @@ def read_pdf(data: bytes) -> PageText:
         document.close()
     written = list[WrittenTables]()
     texts = _page_texts(_without_running_heads(pages), written)
-    if not any(texts):  # pages that differ in their number alone: it is all they say
+    if not any(texts):  # The numbers of the pages are all their text.
         texts = _page_texts(pages, written)
     if not any(texts):
         raise Unreadable("no text (a scan has to be recognised first)")
@@ -128,14 +122,13 @@ def read_pdf(data: bytes) -> PageText:
     return PageText(text=text, title=title, pages=starts, tables=placed(text, written))
 
 
-def _opened(data: bytes) -> pypdfium2.PdfDocument:
+def _open(data: bytes) -> pypdfium2.PdfDocument:
     try:
         document = pypdfium2.PdfDocument(data)
         document.init_forms()
     except pypdfium2.PdfiumError as error:
-        # PDFium has no error for a file without pages: its last one may be of another file.
         if _PAGELESS.search(data):
-            raise Unreadable("has no pages") from error
+            raise Unreadable("has no pages") from error  # PDFium's error code is stale then.
         if getattr(error, "err_code", 0) in (_PASSWORD, _SECURITY):
             raise Unreadable("encrypted (a password is needed)") from error
         raise Unreadable(f"broken PDF ({error})") from error
@@ -145,11 +138,11 @@ def _opened(data: bytes) -> pypdfium2.PdfDocument:
     return document
 
 
-# --- lines ---------------------------------------------------------------------------------------
+# --- lines ---
 
 
 def _page_lines(page: pypdfium2.PdfPage) -> list[_Line]:
-    """The lines of a page; without places where it has more characters than a page for readers."""
+    """Return the lines of a page, without places where it has very many characters."""
     textpage = page.get_textpage()
     try:
         if textpage.count_chars() <= _MOST_PLACED:
@@ -161,9 +154,9 @@ def _page_lines(page: pypdfium2.PdfPage) -> list[_Line]:
 
 
 def _sign_lines(textpage: pypdfium2.PdfTextPage) -> Iterator[list[_Sign]]:
-    """The characters of each line as they are drawn.
+    """Yield the characters of each line in the order in which they are drawn.
 
-    PDFium ends a line at raised characters too: what stands beside the one before goes on with it.
+    PDFium also ends a line at raised characters; one that stands next to the last continues it.
     """
     signs: list[_Sign] = []
     ends = spaced = False
@@ -176,7 +169,7 @@ def _sign_lines(textpage: pypdfium2.PdfTextPage) -> Iterator[list[_Sign]]:
             continue
         left, bottom, right, top = textpage.get_charbox(index, loose=True)
         sign = _Sign(text, left, bottom, right, top, spaced)
-        if signs and ends and not _beside(signs[-1], sign):
+        if signs and ends and not _is_next_to(signs[-1], sign):
             yield signs
             signs = []
         elif signs and ends:
@@ -187,8 +180,8 @@ def _sign_lines(textpage: pypdfium2.PdfTextPage) -> Iterator[list[_Sign]]:
         yield signs
 
 
-def _beside(sign: _Sign, other: _Sign) -> bool:
-    """Whether a character stands to the right of another one, on its height or partly so."""
+def _is_next_to(sign: _Sign, other: _Sign) -> bool:
+    """Say whether the other character stands right of the first, at least partly level with it."""
     height = min(sign.height, other.height)
     gap = other.left - sign.right
     overlap = min(sign.top, other.top) - max(sign.bottom, other.bottom)
@@ -197,7 +190,7 @@ def _beside(sign: _Sign, other: _Sign) -> bool:
 
 
 def _line(signs: Sequence[_Sign]) -> _Line:
-    """The line that characters make up, raised ones as `^2`."""
+    """Join characters into a line, raised ones as `^2`."""
     heights = Counter(round(sign.height, 1) for sign in signs)
     height = max(heights, key=lambda each: (heights[each], each))
     bottoms = Counter(round(sign.bottom, 1) for sign in signs if round(sign.height, 1) == height)
@@ -228,18 +221,18 @@ def _line(signs: Sequence[_Sign]) -> _Line:
 
 
 def _with_whole_characters(text: str) -> str:
-    """The text, its pairs of surrogates joined."""
+    """Return the text with its pairs of surrogates joined."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# --- running heads -------------------------------------------------------------------------------
+# --- running heads ---
 
 
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
-    """The pages without page numbers, and without the first or last lines that repeat.
+    """Drop page numbers, and first and last lines that repeat on the pages.
 
-    Three pages repeat a line with their number, or half of the pages as it stands. The names of
-    columns, which may repeat so, stay on the first page.
+    A line repeats where three pages have it with their own number, or half of the pages have it
+    unchanged. The first page keeps a line of several cells, which may be the names of columns.
     """
     edges = Counter(
         key
@@ -266,20 +259,21 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
 
 
 def _keys(line: _Line, page: int) -> set[str]:
-    """A line as it stands, and with its numbers counted from that of the page."""
+    """Return the text of a line, unchanged and with its numbers relative to the page's."""
     numbered = _SMALL_NUMBER.sub(lambda number: f"\0{int(number[0]) - page}", line.text)
     return {line.text, numbered}
 
 
-# --- tables and columns --------------------------------------------------------------------------
+# --- tables and columns ---
 
 
 def _page_texts(pages: Sequence[list[_Line]], written: list[WrittenTables]) -> list[str]:
-    """The text of each page; what is `written` of its tables is added. A table that goes on over
-    pages keeps its column names.
+    """Return the text of each page, and append its tables to `written`.
+
+    A table that continues on the next page keeps its column names.
     """
     texts = []
-    header: list[str] = []  # of a table that ends the page before
+    header: list[str] = []  # of the table that ended the previous page
     for page in pages:
         usual = _usual_gap(page)
         parts: list[str] = []
@@ -287,10 +281,10 @@ def _page_texts(pages: Sequence[list[_Line]], written: list[WrittenTables]) -> l
             rows = _rows(block.lines) if block.is_table else []
             columns = _text_columns(rows) if rows else [block.lines]
             if not columns:
-                goes_on = not parts and len(header) == len(rows[0])
-                header = header if goes_on else rows[0]
                 cells = [[clean(_SOFT_BREAK.sub("", cell)) for cell in row] for row in rows]
-                written.append(write_table(cells, names=header if goes_on else ()))
+                continues = not parts and len(header) == len(cells[0])
+                header = header if continues else cells[0]
+                written.append(write_table(cells, names=header if continues else ()))
                 parts.append("\n".join(written[-1].lines))
                 continue
             header = []
@@ -300,8 +294,6 @@ def _page_texts(pages: Sequence[list[_Line]], written: list[WrittenTables]) -> l
 
 
 class _Block(NamedTuple):
-    """Lines of a page that are one table, or the text between tables."""
-
     lines: Sequence[_Line]
     is_table: bool
 
@@ -326,7 +318,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
 
 
 def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
-    """The lines, a cell in its row also where it is drawn after all lines of the cell before it."""
+    """Move each cell to its row that is drawn after all lines of the cell left of it."""
     placed: list[_Line] = []
     for line in lines:
         for place in range(len(placed) - 1, max(-1, len(placed) - _LINES_OF_A_ROW), -1):
@@ -342,10 +334,10 @@ def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _table_end(lines: Sequence[_Line], at: int) -> int:
-    """Where the table ends that begins with a line; there where none does.
+    """Return where the table that begins at a line ends, or `at` where none begins.
 
-    Rows have several cells and follow each other closely; a line of one cell that is closer still,
-    and not below the first cell, goes on with the row above.
+    Rows have several cells and follow each other closely. A line of one cell continues the row
+    above where it is closer still and not below the first cell.
     """
     step, end, several = 0.0, at, 0
     for place in range(at, len(lines)):
@@ -354,11 +346,8 @@ def _table_end(lines: Sequence[_Line], at: int) -> int:
         if place > at and not 0 < gap < (2.2 * step or 4 * line.height):
             break
         if len(line.cells) == 1:
-            if (
-                end == at
-                or gap > 1.3 * line.height
-                or line.cells[0].left <= lines[at].cells[0].right
-            ):
+            below_first = line.cells[0].left <= lines[at].cells[0].right
+            if end == at or gap > 1.3 * line.height or below_first:
                 break
             continue
         step = max(step, gap)
@@ -367,7 +356,6 @@ def _table_end(lines: Sequence[_Line], at: int) -> int:
 
 
 def _aligned(line: _Line, other: _Line) -> bool:
-    """Whether the cells of two lines begin below each other."""
     near = 0.5 * line.height
     return len(line.cells) == len(other.cells) and all(
         abs(a.left - b.left) < near for a, b in zip(line.cells, other.cells, strict=True)
@@ -375,17 +363,16 @@ def _aligned(line: _Line, other: _Line) -> bool:
 
 
 def _rows(lines: Sequence[_Line]) -> list[list[str]]:
-    """The rows of a table in its columns; none where it has one column alone.
+    """Sort the cells of a table into rows and columns; empty where it has a single column.
 
-    The columns are the stretches that the lines with most cells take together.
+    The columns are the intervals that the cells of the fullest lines cover.
     """
     counts = Counter(len(line.cells) for line in lines if len(line.cells) > 1)
     usual = [cells for cells, count in counts.items() if 3 * count >= counts.total()]
     most = max(usual, default=max(counts))
     columns: list[tuple[float, float]] = []
-    for cell in sorted(
-        (c for line in lines if len(line.cells) == most for c in line.cells), key=lambda c: c.left
-    ):
+    full = (cell for line in lines if len(line.cells) == most for cell in line.cells)
+    for cell in sorted(full, key=lambda cell: cell.left):
         if columns and cell.left < columns[-1][1]:
             columns[-1] = (columns[-1][0], max(columns[-1][1], cell.right))
         else:
@@ -407,17 +394,15 @@ def _rows(lines: Sequence[_Line]) -> list[list[str]]:
 
 
 def _text_columns(rows: Sequence[Sequence[str]]) -> list[list[_Line]]:
-    """The columns one after another where they are running text; none where they are a table."""
+    """Return the columns where they are running text, and nothing where they are a table."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
-    if any(
-        len(column) < 3 or statistics.median(len(cell.split()) for cell in column) < 3
-        for column in columns
-    ):
-        return []
+    for column in columns:
+        if len(column) < 3 or statistics.median(len(cell.split()) for cell in column) < 3:
+            return []
     return [[_Line((_Cell(cell, 0, 0),), 0, 0) for cell in column] for column in columns]
 
 
-# --- paragraphs ----------------------------------------------------------------------------------
+# --- paragraphs ---
 
 
 def _usual_gap(lines: Sequence[_Line]) -> float:
@@ -426,7 +411,7 @@ def _usual_gap(lines: Sequence[_Line]) -> float:
 
 
 def _paragraphs(lines: Sequence[_Line], usual: float) -> str:
-    """The lines as paragraphs with a blank line between; lines are usually `usual` points apart."""
+    """Join lines into paragraphs with blank lines between; `usual` is the gap between lines."""
     width = max(line.right for line in lines)
     text = lines[0].text
     for above, line in pairwise(lines):
@@ -437,19 +422,19 @@ def _paragraphs(lines: Sequence[_Line], usual: float) -> str:
 
 
 def _between(above: _Line, line: _Line, usual: float, width: float) -> str:
-    """A blank line before a paragraph, a newline that is meant (`\\v`), or one that only wraps."""
+    """Return a blank line before a paragraph, `\\v` for a hard line break, or a newline."""
     gap = above.bottom - line.bottom
     if _BULLET.match(line.text) and 0 <= gap < 2 * usual:
         return "\v"
     if usual and (gap > min(usual * 1.35, 4 * above.height) or gap < -usual):
         return "\n\n"
     full = not width or above.right > width * 0.85
-    is_meant = not full and (_ENDS.search(above.text) or not line.text[:1].islower())
-    return "\v" if is_meant or 0 < abs(gap) < 0.2 * usual else "\n"
+    is_hard = not full and (_ENDS.search(above.text) or not line.text[:1].islower())
+    return "\v" if is_hard or 0 < abs(gap) < 0.2 * usual else "\n"
 
 
 def _joint(texts: Sequence[str], number: int) -> str:
-    """A space where a sentence runs on from the page before, else a blank line."""
+    """Return a space where a sentence continues from the previous page, else a blank line."""
     above = next((text for text in reversed(texts[:number]) if text), "")
     runs_on = above and not _ENDS.search(above) and texts[number][:1].islower()
     return " " if runs_on else "\n\n"

@@ -1,8 +1,8 @@
-"""JSON, tables and graphs: rows that are documents or triples, and all others as text.
+"""Rows of JSON, tables and graphs as documents or triples; other JSON as readable text.
 
-A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional
-`weight`, `document`); anything else is a dead letter, and the rest goes on. Names are kept as
-written, but for line breaks and outer space.
+A row with `text` is a document. A row with `s`, `p`, `o` and no `text` is a triple, which may have
+a `weight` and a `document`. Any other row becomes a dead letter. Names are kept as written, but for
+line breaks and the spaces around them.
 """
 
 import json
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from prompts.text.regex import regex
 from prompts.text.words import STOPWORDS
 from storage.errors import UsageError
 from storage.records import DeadLetter, Part, Record, Triple
 from tasks.load.discover import SourceFile, printable
+from tasks.load.encodings import Unreadable
 from tasks.load.tables import MOST_CELLS, TableWriter, WrittenTables, markdown_tables
 from tasks.load.text import (
     LARGEST_DOCUMENT,
-    Unreadable,
     clean,
     one_line,
     pretty_stem,
@@ -35,31 +34,29 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
-# A longer one is cut by passages, and then none of them holds it.
-_LONGEST_TRIPLE = 1000
-_MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
-_MOST_FAILED = 1_000_000  # of one file: it is no list of rows
-MOST_DOCUMENTS = 2_000_000  # of a run, which holds some 3 kB of memory for each beside its text
-_LINE = regex(r"[^\n]*\n|[^\n]+")
+_LONGEST_TRIPLE = 1000  # characters: a longer one is cut, and then no passage holds it whole
+_MOST_LETTERS = 1_000  # dead letters of one file; further ones are only counted
+_MOST_FAILED = 1_000_000  # bad rows after which a file is not read on
+MOST_DOCUMENTS = 2_000_000  # of a run: each takes some 3 kB of memory besides its text
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
-_PREDICATES = ("predicate", "relation", "label")
 _WEIGHT = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 
 class Rows(Record):
-    """What the rows of one file became."""
+    """What one file holds: parts of documents, and the rows that failed."""
 
     parts: tuple[Part, ...]
     dead_letters: tuple[DeadLetter, ...]
 
 
 class BadRow(Exception):
-    """A row is neither a document nor a triple; the text says why."""
+    """Raised where a row is neither a document nor a triple; its text says why."""
 
 
 class TooManyDocuments(UsageError):
-    """Sources of more documents than a run can hold."""
+    """Raised where the sources hold more documents than a run can hold."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
@@ -68,21 +65,21 @@ class TooManyDocuments(UsageError):
         )
 
 
-def read_jsonl(text: str, file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
-    """The rows of a JSON Lines text; blank lines are no rows. Raises TooManyDocuments."""
-    # One at a time: there may be some 100 million.
+def read_jsonl(text: str, file: SourceFile) -> Rows:
+    """Read the rows of a JSON Lines text, without its blank lines."""
+    # One line at a time, for there may be 100 million.
     lines = enumerate(map(re.Match.group, _LINE.finditer(text.removeprefix("\ufeff"))), 1)
-    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file, most)
+    return collect(((number, _parse_row(line)) for number, line in lines if line.strip()), file)
 
 
 def collect(
     rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS
 ) -> Rows:
-    """Documents in row order, then one triples part per document named; `rows` are (line, parsed
-    row or `BadRow`).
+    """Sort (line, row or `BadRow`) into documents in row order, then one part of triples for each
+    document that they name. Raises `TooManyDocuments`.
     """
     parts: list[Part] = []
-    dead: list[DeadLetter] = []
+    letters: list[DeadLetter] = []
     failed = 0
     triples: dict[str, dict[tuple[str, str, str], float]] = defaultdict(lambda: defaultdict(float))
     for line, row in rows:
@@ -98,30 +95,28 @@ def collect(
                 parts.append(_text_part(row, text, line, file))
             else:
                 triple = _triple(row)
-                triples[_identifier(row.get("document")) or file.id][
-                    triple.s, triple.p, triple.o
-                ] += triple.weight
+                document = _identifier(row.get("document")) or file.id
+                triples[document][triple.s, triple.p, triple.o] += triple.weight
         except BadRow as bad:
             failed += 1
             if failed <= _MOST_LETTERS:
-                dead.append(_letter(file, f":{line}", str(bad)))
+                letters.append(_letter(file, f":{line}", str(bad)))
             if failed == _MOST_FAILED:
                 break
     if failed > _MOST_LETTERS:
         rest = "; what follows is not read" if failed == _MOST_FAILED else ""
         words = f"{failed - _MOST_LETTERS:,} further rows are neither documents nor triples{rest}"
-        dead.append(_letter(file, "", words))
+        letters.append(_letter(file, "", words))
     parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
-    return Rows(parts=tuple(parts), dead_letters=tuple(dead))
+    return Rows(parts=tuple(parts), dead_letters=tuple(letters))
 
 
 def _letter(file: SourceFile, line: str, error: str) -> DeadLetter:
-    return DeadLetter(
-        item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY
-    )
+    item = f"{printable(file.path)}{line}"
+    return DeadLetter(item=item, step="load", error=error, remedy=_REMEDY)
 
 
-def _parsed(line: str) -> object:
+def _parse_row(line: str) -> object:
     if len(line) > LARGEST_DOCUMENT:
         return BadRow("longer than 100 MB")
     try:
@@ -131,18 +126,17 @@ def _parsed(line: str) -> object:
 
 
 def parse_json(text: str, figures: type[str] | None = None) -> object:
-    """The value of a JSON text, figures as they are written where they are to be `str`.
+    """Parse JSON; with `figures=str`, numbers stay as they are written.
 
-    Raises `Unreadable` where it is broken, or begins more values than memory should hold: what is
-    counted are brackets and commas, those in strings too.
+    Raises `Unreadable` where it is broken, or has more brackets and commas, those in strings
+    included, than values fit into memory.
     """
     if sum(map(text.count, "[{,")) > MOST_CELLS:
         raise Unreadable(
             f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines"
         )
     try:
-        # Control characters inside strings are no reason to lose a row: they are cleaned away
-        # later.
+        # `strict=False`: control characters in strings are removed later and cost no row.
         return json.loads(text, strict=False, parse_float=figures, parse_int=figures)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"broken JSON ({error})") from error
@@ -165,13 +159,13 @@ def _text(row: Mapping[str, object]) -> str | None:
 def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile) -> Part:
     own = _identifier(row.get("id"))
     own_title = row.get("title")
-    title = one_line(clean(own_title)) if isinstance(own_title, str) else ""
+    title = shortened(one_line(clean(own_title))) if isinstance(own_title, str) else ""
     return Part(
         document=own or f"{file.id}#{line}",
         source=file.source,
-        path=f"{file.path}:{line}",
+        path=f"{printable(file.path)}:{line}",
         kind="text",
-        title=shortened(title)
+        title=title
         or opening_subject(text)
         or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
         text=text,
@@ -181,7 +175,7 @@ def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile
 
 
 def _identifier(value: object) -> str:
-    """An id as text; empty where there is none."""
+    """Return an id or a name as text, empty for other values."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return one_line(clean(str(value)))
@@ -190,16 +184,15 @@ def _identifier(value: object) -> str:
 def _triple(row: Mapping[str, object]) -> Triple:
     if not {"s", "p", "o"} <= set(row):
         raise BadRow("the row has neither `text` nor all of `s`, `p`, `o`")
-    s, p, o = names = [_identifier(row[name]) for name in ("s", "p", "o")]
+    s, p, o = names = [_identifier(row[name]) for name in "spo"]
     if not all(names):
         raise BadRow(f"`{'spo'[names.index('')]}` is empty or not a string")
     weight = row.get("weight")
     try:
-        triple = Triple(
-            s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight)
-        )
+        number = 1.0 if weight in (None, "") else _WEIGHT.validate_python(weight)
     except ValidationError as error:
         raise BadRow(f"`weight` is not a number above zero: {weight!r}") from error
+    triple = Triple(s=s, p=p, o=o, weight=number)
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
         raise BadRow(
@@ -216,7 +209,7 @@ def _triples_part(
     return Part(
         document=document,
         source=file.source,
-        path=file.path,
+        path=printable(file.path),
         kind="triples",
         title=stem(file.id) if document == file.id else document,
         text="\n".join(triple.rendered() for triple in triples),
@@ -224,28 +217,31 @@ def _triples_part(
     )
 
 
-# --- graphs ---------------------------------------------------------------------------------------
+# --- graphs ---
 
 
 def graph_file(graph: "nx.Graph") -> SourceFile:
-    """The place of a graph that a program gives, by the graph's name."""
+    """Return the place of a graph in memory, called by the graph's name."""
     name = one_line(clean(str(graph.name))) or "graph"
     return SourceFile(source=f"networkx:{name}", path=f"networkx:{name}", id=name)
 
 
 def read_graph(graph: "nx.Graph", file: SourceFile) -> Rows:
-    """The edges of a NetworkX graph as triples.
+    """Read the edges of a NetworkX graph as triples; a node without edges is dropped.
 
-    A node is named by its `name` or `label`, else by itself. An edge says its `predicate`,
-    `relation` or `label`, else "related to"; its `weight` and `document` are those of a row. A node
-    without an edge is in no triple.
+    A node is named by its `name`, its `label`, or itself. The predicate of an edge is its
+    `predicate`, `relation` or `label`, else "related to"; `weight` and `document` are as in a row.
     """
     names = {
         node: _first(data, "name", "label") or str(node) for node, data in graph.nodes(data=True)
     }
     rows = (
-        {"s": names[source], "p": _first(data, *_PREDICATES) or "related to", "o": names[target]}
-        | {name: data[name] for name in ("weight", "document") if name in data}
+        {
+            "s": names[source],
+            "p": _first(data, "predicate", "relation", "label") or "related to",
+            "o": names[target],
+            **{name: data[name] for name in ("weight", "document") if name in data},
+        }
         for source, target, data in graph.edges(data=True)
     )
     return collect(enumerate(rows, 1), file)
@@ -255,13 +251,11 @@ def _first(data: Mapping[str, object], *names: str) -> object:
     return next((data[name] for name in names if data.get(name)), None)
 
 
-# --- JSON that is no rows --------------------------------------------------------------------
+# --- JSON without rows ---
 
 
 def readable_json(value: object) -> WrittenTables:
-    """Write any JSON as lines of `key: value`, keys joined by dots; a list of flat objects is a
-    table.
-    """
+    """Write JSON as lines of `outer.key: value`; a list of flat objects becomes a table."""
     writer = TableWriter()
     _write(value, "", writer)
     return writer.written()
@@ -274,7 +268,7 @@ def _write(value: object, name: str, writer: TableWriter) -> None:
             _write(inner, f"{name}.{own}" if name else own, writer)
     elif not isinstance(value, list) or not any(isinstance(item, dict | list) for item in value):
         writer.remark(f"{name}: {_shown(value)}" if name else _shown(value))
-    elif all(_is_flat(item) for item in value):
+    elif all(isinstance(item, dict) and _is_flat(item) for item in value):
         writer.remark(f"{name}:" if name else "")
         keys = list(dict.fromkeys(key for item in value for key in item))
         writer.begin([one_line(clean(str(key))) for key in keys], written=False)
@@ -285,9 +279,8 @@ def _write(value: object, name: str, writer: TableWriter) -> None:
             _write(item, f"{name}[{number}]", writer)
 
 
-def _is_flat(item: object) -> bool:
-    inner = item.values() if isinstance(item, dict) else [item, []]
-    return not any(isinstance(one, dict | list) for one in inner)
+def _is_flat(item: Mapping[str, object]) -> bool:
+    return not any(isinstance(value, dict | list) for value in item.values())
 
 
 def _shown(value: object) -> str:
@@ -298,11 +291,11 @@ def _shown(value: object) -> str:
     return clean(str(value))
 
 
-# --- triples of a table ----------------------------------------------------------------------
+# --- triples of a table ---
 
 
 def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
-    """The column names where the header is `s,p,o[,weight,document]` in any order, else None."""
+    """Return the column names where the header is `s,p,o[,weight,document]` in any order."""
     names = [cell.strip().lower() for cell in rows[0][1]] if rows else []
     known = {"s", "p", "o"} <= set(names) <= _TRIPLE_COLUMNS
     return names if known and len(set(names)) == len(names) else None
@@ -311,7 +304,7 @@ def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
 def read_triples(
     rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile
 ) -> Rows:
-    """The triples below the header."""
+    """Read the rows below a header of triples."""
 
     def row_of(cells: list[str]) -> object:
         many = BadRow(f"{len(cells)} cells under {len(names)} columns")
@@ -320,40 +313,41 @@ def read_triples(
     return collect(((line, row_of(cells)) for line, cells in rows[1:] if cells), file)
 
 
-# --- what a text begins with ----------------------------------------------------------------------
+# --- titles of rows ---
 
-_ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
-_KNOWN = (
+_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
+_KNOWN_AS = (
     r",?\s{1,9}(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
     r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
 )
-_OPENING = regex(
+_OPENING = re.compile(
     r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s{0,9}"
-    rf"(?P<more>(?:,?\s{{0,9}}{_ANY_BRACKET}\s{{0,9}}|{_KNOWN}){{0,3}}),?\s{{1,9}}(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
+    rf"(?P<more>(?:,?\s{{0,9}}{_BRACKET}\s{{0,9}}|{_KNOWN_AS}){{0,3}}),?\s{{1,9}}(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
 )
-_LOOKED_AT = 600  # characters
+_OPENING_CHARACTERS = 600
 _MOST_WORDS = 12
-_SENTENCE_END = regex(r"[a-z]{3}\. ")
-_SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
+_SENTENCE_END = re.compile(r"[a-z]{3}\. ")
+_PRONOUNS = frozenset({"he", "she", "it", "they", "who", "which", "that"})
 
 
 def opening_subject(text: str) -> str:
-    """The name that an English text begins with and says the nature of, or empty.
+    """Return the name that an English text begins by defining ("Ada Korb (born 1871) was an …").
 
-    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells
-    no name.
+    Empty where the subject is a pronoun, begins with a function word, or has no capital.
     """
-    match = _OPENING.match(text[:_LOOKED_AT])
+    match = _OPENING.match(text[:_OPENING_CHARACTERS])
     if match is None or not (match["article"] or match["more"].strip()):
         return ""
-    name = " ".join(match["name"].split())
-    words = name.split()
+    words = match["name"].split()
     folded = [word.lower() for word in words]
-    name_words = words[1:] if folded[0] in {"the", "a", "an"} else words
-    is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
-    begins_plain = (
-        name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
-    )
-    if is_sentence or begins_plain or len(words) > _MOST_WORDS:
+    has_article = folded[0] in {"the", "a", "an"}
+    quoted = text.startswith(('"', "“"))
+    if (
+        len(words) > _MOST_WORDS
+        or not _PRONOUNS.isdisjoint(folded)
+        or (folded[0] in STOPWORDS and not has_article and not quoted)
+        or not any(word[0].isupper() or word[0].isdigit() for word in words[has_article:])
+    ):
         return ""
-    return name if any(word[0].isupper() or word[0].isdigit() for word in name_words) else ""
+    name = " ".join(words)
+    return "" if _SENTENCE_END.search(name) else name

@@ -1,8 +1,7 @@
-"""Load: what the named files, folders and globs hold, as parts, and the documents that the parts
-make up.
+"""Load: read files, folders, patterns and graphs as parts, and compose parts into documents.
 
-One reader per family of formats; a file that cannot be read is skipped with the reason, a row that
-is neither document nor triple is a dead letter, and the rest goes on.
+Each family of formats has one reader. A file that cannot be read is skipped with its reason, a row
+that is neither a document nor a triple becomes a dead letter, and the rest is read all the same.
 """
 
 import asyncio
@@ -59,21 +58,19 @@ if TYPE_CHECKING:
 
 PathOrGraph: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
-_LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
-_LARGEST = 1 << 30
-_IN_GRAPH = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
-_MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
+_LINE_NUMBER = re.compile(r"^(.*):(\d+)$")
+_GRAPHML_ITEM = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
+_MOST_GRAPHML_ITEMS = 600_000  # some 1,600 bytes of memory for each edge
+_LARGEST_FILE = 1 << 30
 _BLOCK = 1 << 20
 _READINGS = 3
-# Of many documents, or with pictures.
-_LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
+# Files of many documents, or with pictures, may exceed LARGEST_DOCUMENT.
+_MAY_BE_LARGE = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
 
 
 class Loaded(Record):
-    """What was read: each source's canonical key, the parts in the order of sources and paths, and
-    the rest.
-    """
+    """What was read: the canonical keys of the sources, and the parts in their order."""
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -83,19 +80,17 @@ class Loaded(Record):
 
 @step("load")
 async def load(sources: Sequence[PathOrGraph]) -> Loaded:
-    """Read everything that the named sources hold; SourceNotFound before anything is read where one
-    does not exist.
-    """
+    """Read all that the named sources hold, in a thread; see `read_sources`."""
     return await asyncio.to_thread(read_sources, sources)
 
 
 def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
-    """Everything that the named sources hold.
+    """Read all that the named sources hold.
 
-    A source is a file, a folder (read with its sub-folders), a glob pattern or a NetworkX graph:
-    its edges are triples. Raises `SourceNotFound` before anything is read where a path does not
-    exist or a pattern matches nothing; an empty folder is fine. Raises TooManyDocuments, as soon as
-    it is so, where they hold more than `most`.
+    A source is a file, a folder with its sub-folders, a glob pattern, or a NetworkX graph whose
+    edges are triples. An empty folder is allowed. Raises `SourceNotFound`, before it reads, where
+    a path does not exist or a pattern matches nothing, and `TooManyDocuments` as soon as it has
+    read more than `most`.
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
     graphs = {
@@ -104,43 +99,43 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
     read: list[Rows] = []
     skipped: list[Skipped] = []
     count = 0
-    for source in named:
-        for file in walk(source, skipped):
-            try:
-                read.append(read_file(file))
-            except TooManyDocuments:
-                raise
-            except Unreadable as reason:
-                skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
-            except (
-                Exception
-            ) as error:  # parsers promise no exception types: one file must not cost the others
-                if isinstance(fault := fault_of(error, file.path), TooLittle):
-                    # the file is as good as before: it must not count as gone
-                    raise fault from error
-                log.warning("%s cannot be read", printable(file.path), exc_info=True)
-                reason_told = f"unreadable ({type(error).__name__}: {one_line(str(error))[:200]})"
-                skipped.append(Skipped(path=printable(file.path), reason=reason_told))
-            else:
-                count += len(read[-1].parts)
-                if count > most:
-                    raise TooManyDocuments(most)
+    for file in (file for source in named for file in walk(source, skipped)):
+        try:
+            read.append(_read_or_explain(file))
+        except Unreadable as reason:
+            skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
+            continue
+        count += len(read[-1].parts)
+        if count > most:
+            raise TooManyDocuments(most)
     read += [read_graph(graph, file) for file, graph in graphs.items()]
-    parts, twice = _without_second_texts(part for rows in read for part in rows.parts)
+    parts, duplicates = _first_texts(part for rows in read for part in rows.parts)
     return Loaded(
         sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
         skipped=tuple(skipped),
-        dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *twice),
+        dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *duplicates),
     )
 
 
-def _without_second_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
-    """The parts without each text under an id that another text was read under before: these are
-    dead letters.
-    """
+def _read_or_explain(file: SourceFile) -> Rows:
+    """Read a file; raises `Unreadable` where that fails for a reason that is the file's own."""
+    try:
+        return read_file(file)
+    except (TooManyDocuments, Unreadable):
+        raise
+    except Exception as error:  # Parsers promise no types; one file must not cost the others.
+        if isinstance(fault := fault_of(error, file.path), TooLittle):
+            raise fault from error  # The file must not count as removed.
+        log.warning("%s cannot be read", printable(file.path), exc_info=True)
+        what = f"{type(error).__name__}: {one_line(str(error))[:200]}"
+        raise Unreadable(f"unreadable ({what})") from error
+
+
+def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
+    """Keep the first text under each id; another text under the same id is a dead letter."""
     first: dict[str, Part] = {}
-    kept, twice = [], []
+    kept, letters = [], []
     for part in parts:
         text = first.setdefault(part.document, part) if part.kind == "text" else part
         if text.text == part.text:
@@ -148,34 +143,34 @@ def _without_second_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list
         else:
             error = f"document {part.document!r} has another text already, from {text.path}"
             remedy = "Give one of them another `id`, or leave one out, then index again."
-            twice.append(DeadLetter(item=part.path, step="load", error=error, remedy=remedy))
-    return tuple(kept), twice
+            letters.append(DeadLetter(item=part.path, step="load", error=error, remedy=remedy))
+    return tuple(kept), letters
 
 
 def read_file(file: SourceFile) -> Rows:
-    """The parts and dead letters of one file; raises `Unreadable` with the reason to report."""
+    """Read the parts and dead letters of one file; raises `Unreadable` with the reason."""
     name = PurePosixPath(file.id.lower())
     zipped = name.suffix == ".gz"
     ending = (name.with_suffix("").suffix if zipped else name.suffix) or name.name
-    reader = (_PLAIN | ({} if zipped else _BINARY)).get(ending)
+    reader = _PLAIN.get(ending) or (None if zipped else _BINARY.get(ending))
     if reader is None:
         shown = (ending + ".gz" if zipped else name.suffix) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
-    data = _bytes(file.path, zipped, _LARGEST if ending in _LARGE_OFTEN else LARGEST_DOCUMENT)
+    data = _bytes(file.path, zipped, _LARGEST_FILE if ending in _MAY_BE_LARGE else LARGEST_DOCUMENT)
     if not data.strip():
         raise Unreadable("empty")
-    if told := _other_kind(data, ending):
-        raise Unreadable(told)
+    if mismatch := _mismatch(data, ending):
+        raise Unreadable(mismatch)
     return reader(data, file)
 
 
-# What a file is by its first bytes, and the endings that promise it.
+# The first bytes of a file, what they show it to be, and the endings that it may have.
 _OFFICE = {
     ".docx": b"word/document.xml",
     ".pptx": b"ppt/presentation.xml",
     ".xlsx": b"xl/workbook.xml",
 }
-_SIGNED = (
+_SIGNATURES = (
     (b"%PDF-", "a PDF file", (".pdf",)),
     (b"PK\x03\x04", "a zip archive", tuple(_OFFICE)),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted office file", tuple(_OFFICE)),
@@ -186,11 +181,11 @@ _SIGNED = (
 )
 
 
-def _other_kind(data: bytes, ending: str) -> str:
-    """What the report says where a file is of another kind than its ending promises, or nothing."""
-    for begins, kind, endings in _SIGNED:
-        if data.startswith(begins) and ending not in endings:
-            fitting = [one for one in endings if _OFFICE.get(one, begins) in data]
+def _mismatch(data: bytes, ending: str) -> str:
+    """Return how the content contradicts the file's ending, or an empty text."""
+    for signature, kind, endings in _SIGNATURES:
+        if data.startswith(signature) and ending not in endings:
+            fitting = [one for one in endings if _OFFICE.get(one, signature) in data]
             remedy = f"name it {fitting[0]}" if fitting else "convert it to text"
             return f"{kind} under the name of {ending}: {remedy}"
     return ""
@@ -211,18 +206,13 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
             raise
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
     if len(data) > largest:
-        larger = (
-            "1 GiB"
-            if largest == _LARGEST
-            else "100 MB: divide it, or make it JSON Lines of smaller documents"
-        )
-        raise Unreadable(f"larger than {larger}")
+        remedy = "100 MB: divide it, or make it JSON Lines of smaller documents"
+        raise Unreadable(f"larger than {'1 GiB' if largest == _LARGEST_FILE else remedy}")
     return data
 
 
 def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
-    """What `read` takes from a file. It reads again where the file has changed meanwhile, for it
-    may have got the beginning of one version and the end of another.
+    """Read a file by `read`, and again where it has changed meanwhile, so that versions never mix.
 
     Raises `Unreadable` where the file changes each time.
     """
@@ -232,26 +222,24 @@ def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
             data = read(file)
             after = os.fstat(file.fileno())
         same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        if same or not stat.S_ISREG(after.st_mode):  # what is handed over can be read once only
+        if same or not stat.S_ISREG(after.st_mode):  # A pipe can be read only once.
             return data
     raise Unreadable("it is being written: index again when that is done")
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """At most so many bytes; `read(most)` would take the memory for all of them before it reads
-    one.
-    """
+    """Read at most `most` bytes; `stream.read(most)` would allocate all of them at once."""
     data = bytearray()
     while len(data) < most and (block := stream.read(min(_BLOCK, most - len(data)))):
         data += block
     return bytes(data)
 
 
-# --- one reader per family of formats -------------------------------------------------------------
+# --- one reader per family of formats ---
 
 
 def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
-    """A file that is one document; its title has a place of its own beside the metadata."""
+    """Return a file that is one document, whose title may be a heading in its text."""
     part = Part(
         document=file.id,
         source=file.source,
@@ -267,16 +255,14 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
 
 
 def _text(data: bytes, file: SourceFile) -> Rows:
-    """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
+    """Read Markdown, or plain text; with front matter, plain text counts as Markdown."""
     text, front = split_front_matter(read_text(data))
     plain = file.id.lower().removesuffix(".gz").endswith((".txt", ".log"))
     return _page(PageText(text=text, title="", metadata=front), file, bool(front) or not plain)
 
 
 def _json(data: bytes, file: SourceFile) -> Rows:
-    """Rows where the file holds an object with text or a triple, or a list of such; else one
-    readable document.
-    """
+    """Read rows where the JSON holds a text or a triple, alone or in a list; else one document."""
     text = not_empty(decode(data))
     value = parse_json(text)
     rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
@@ -284,8 +270,7 @@ def _json(data: bytes, file: SourceFile) -> Rows:
         return rows
     own_title = value.get("title") if isinstance(value, dict) else None
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
-    del value
-    # Figures stay as they are written.
+    del value  # It takes as much memory as the next one.
     return _written(readable_json(parse_json(text, figures=str)), title, file)
 
 
@@ -294,11 +279,9 @@ def _jsonl(data: bytes, file: SourceFile) -> Rows:
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
-    rows = read_table(
-        read_text(data), "\t" if ".tsv" in PurePosixPath(file.id.lower()).suffixes else None
-    )
-    names = triples_header(rows)
-    if names:
+    is_tsv = ".tsv" in PurePosixPath(file.id.lower()).suffixes
+    rows = read_table(read_text(data), "\t" if is_tsv else None)
+    if names := triples_header(rows):
         return read_triples(rows, names, file)
     return _written(write_table([cells for _, cells in rows]), pretty_stem(file.id), file)
 
@@ -312,14 +295,18 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
     import networkx as nx
 
     check_markup(data)
-    if sum(1 for _ in _IN_GRAPH.finditer(data)) > _MOST_IN_GRAPH:
+    if sum(1 for _ in _GRAPHML_ITEM.finditer(data)) > _MOST_GRAPHML_ITEMS:
         raise Unreadable(
-            f"more than {_MOST_IN_GRAPH:,} nodes and edges: divide it, or make it JSON Lines"
+            f"more than {_MOST_GRAPHML_ITEMS:,} nodes and edges: divide it, or make it JSON Lines"
         )
     try:
         return read_graph(nx.read_graphml(io.BytesIO(data), force_multigraph=True), file)
     except (SyntaxError, LookupError, TypeError, ValueError, nx.NetworkXException) as error:
         raise Unreadable(f"broken GraphML ({error})") from error
+
+
+def _office(data: bytes, file: SourceFile) -> Rows:
+    return _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
 
 
 Reader = Callable[[bytes, SourceFile], Rows]
@@ -333,32 +320,26 @@ _PLAIN: dict[str, Reader] = {
 }
 _BINARY: dict[str, Reader] = {
     ".pdf": lambda data, file: _page(read_pdf(data), file, headings=False),
-    **dict.fromkeys(
-        (".docx", ".pptx", ".xlsx"),
-        lambda data, file: _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file),
-    ),
+    **dict.fromkeys(_OFFICE, _office),
 }
 
 
-# --- documents ------------------------------------------------------------------------------------
+# --- documents ---
 
 
 def compose(parts: Iterable[Part]) -> list[Document]:
-    """One document per id, sorted by id: text first, then triples by source and place, joined by
-    blank lines.
+    """Compose one document per id, sorted by id: its text, then its triples by source and place.
 
-    The same text twice under one id is one part; another text under it raises `DuplicateDocument`.
-    Title, metadata and pages are the first part's; `language` is the script's that dominates (zh,
-    ja, ko, en for Latin letters, und).
+    Blank lines join the parts; equal parts count once. Title, metadata and pages are those of the
+    first part. Raises `DuplicateDocument` where an id has two texts.
     """
     grouped = by_key((part.document, part) for part in parts)
     return [_document(name, sorted(grouped[name], key=_order)) for name in sorted(grouped)]
 
 
 def _order(part: Part) -> tuple[bool, str, str, int]:
-    place, _, line = (
-        part.path.rpartition(":") if _LINE_NUMBER.match(part.path) else (part.path, "", "0")
-    )
+    numbered = _LINE_NUMBER.match(part.path)
+    place, line = numbered.groups() if numbered else (part.path, "0")
     return part.kind == "triples", part.source, place, int(line)
 
 
@@ -367,14 +348,12 @@ def _document(name: str, parts: list[Part]) -> Document:
     for other in texts[1:]:
         if other.text != texts[0].text:
             raise DuplicateDocument(name, texts[0].path, other.path)
-    # The same triples count once, whether one file was named twice or a copy of it stands in
-    # another source.
+    # Equal triples count once, whether their file was named twice or copied.
     by_file = {part.path: part for part in reversed(parts) if part.kind == "triples"}
-    triples = list({part.hash: part for part in by_file.values()}.values())[::-1]
-    chosen = (*texts[:1], *triples)
+    triples = {part.hash: part for part in by_file.values()}
+    chosen = (*texts[:1], *reversed(triples.values()))
     text = JOINT.join(part.text for part in chosen)
     first = chosen[0]
-    # The first part begins the text, so that its page offsets hold in the whole.
     return Document(
         id=name,
         title=first.title,
@@ -382,5 +361,5 @@ def _document(name: str, parts: list[Part]) -> Document:
         language=language_of(text),
         parts=chosen,
         metadata=first.metadata,
-        pages=first.pages,
+        pages=first.pages,  # Its text stands first, so they hold in the whole.
     )

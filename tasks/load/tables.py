@@ -1,47 +1,45 @@
-"""Tables at load: rows are found, written as lines of the stored text, and kept as rows.
+"""Tables: find rows and headers, write each row as a line of text, and record where cells stand.
 
-A row is written with its column names (`Bridge: Orla | Length (m): 412`), so that it can be found
-and cited by itself. Beside the lines a table keeps its columns and where each cell stands.
+A row names its columns (`Bridge: Orla | Length (m): 412`), so that it can be found and cited alone.
 """
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import Field
-
-from prompts.text.regex import regex
-from storage.records import Record, Span, Table
-from tasks.load.text import LARGEST_DOCUMENT, Unreadable, one_line
+from storage.records import Span, Table
+from tasks.load.encodings import Unreadable
+from tasks.load.text import LARGEST_DOCUMENT, header_line, one_line
 
 MOST_CELLS = 4_000_000  # of a table, or values of a JSON text: some 300 bytes of memory each
-_FIGURE = regex(r"[-+(]?(?:[$€£¥] ?)?[-+(]?\d[\d.,' ]*[%€£¥]?\)?$")
-_YEAR = regex(r"[12]\d{3}$")
+_FIGURE = re.compile(r"[-+(]?(?:[$€£¥] ?)?[-+(]?\d[\d.,' ]*[%€£¥]?\)?$")
+_YEAR = re.compile(r"[12]\d{3}$")
 _LARGEST_FIELD = 1 << 28
 _DELIMITERS = "\t;|,"
-_END = "\x02"  # a sign that no stored text holds
-_NAMED_DELIMITER = regex(r'(?i)"?sep=([^\n"])"?[ \t]*(?:\n|$)')
-_SAMPLE = 1_000_000  # characters by which the delimiter is chosen
-_MOST_HEADER_LINES = 3
+_END = "\x02"  # no stored text holds this character
+_NAMED_DELIMITER = re.compile(r'(?i)"?sep=([^\n"])"?[ \t]*(?:\n|$)')
+_SAMPLE = 1_000_000  # characters from which the delimiter is chosen
+_MOST_HEADER_ROWS = 3
 _MOST_COLUMNS = 1_000  # of a merged region in a header
-Rows = Sequence[Sequence[str]]
-Merged = Mapping[int, Sequence[tuple[int, int]]]  # of a row: first and last column of each region
+Grid = Sequence[Sequence[str]]
+Merged = Mapping[int, Sequence[tuple[int, int]]]  # by row: first and last column of each region
+Notes = Mapping[int, Mapping[int, str]]  # by row and column
 
 
-# --- delimited text --------------------------------------------------------------------------
+# --- delimited text ---
 
 
 def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
-    """Cut a delimited text into rows: (line from 1, cells), without cells for a blank line.
+    """Cut a delimited text into rows: (line from 1, cells), with no cells for a blank line.
 
     The delimiter is the one that a first line `sep=;` names, else the given one, else the one that
-    cuts most lines into the same number of cells; where none does, each line is one cell. A
-    sentence above or below the table is one cell too. Raises `Unreadable` where the parser cannot
-    read the text, or where it has too many cells.
+    cuts most lines into equally many cells; where none does, each line is one cell, and so is a
+    sentence above or below the table. Raises `Unreadable` for a broken text or too many cells.
     """
     csv.field_size_limit(_LARGEST_FIELD)
     above = 0
@@ -51,18 +49,18 @@ def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
         delimiter = _delimiter_of(text)
     rows = _cut(text, delimiter) if delimiter else _lines_alone(text)
     filled = [row for row in rows if row[1]]
-    if len(rows) == 2 * len(filled) - 1:  # a blank line after each row says nothing
+    if len(rows) == 2 * len(filled) - 1:  # Blank lines between all rows mean nothing.
         rows = filled
     head = next((cells for _, cells in rows if len(cells) > 1), [""])
-    head[0] = head[0].lstrip("# ") or head[0]  # a header may be marked as a comment
+    head[0] = head[0].lstrip("# ") or head[0]  # A header may be marked as a comment.
     return [(line + above, cells) for line, cells in rows]
 
 
 def _delimiter_of(text: str) -> str | None:
-    """Choose the sign that cuts most rows of a text's beginning into one number of cells.
+    """Return the delimiter that cuts most rows of a text's beginning into equally many cells.
 
-    What a blank follows may be punctuation: then all rows must have as many cells, and of two that
-    cut as many rows the other one is chosen. A figure with a comma in it is no header.
+    One that spaces follow may be punctuation: it loses a tie, and a comma or semicolon must cut
+    all rows alike.
     """
     sample = text[:_SAMPLE]
     if len(text) > _SAMPLE:
@@ -74,8 +72,8 @@ def _delimiter_of(text: str) -> str | None:
         for width, count in widths.most_common(1):
             spaced = _is_spaced(sample, delimiter)
             first = next(place for place, cells in enumerate(rows) if len(cells) == width)
-            alone = all(len(cells) == 1 for cells in rows[:first])  # what stands above
-            is_table = first == 0 or not alone or is_header(rows[first])
+            titled = first > 0 and all(len(cells) == 1 for cells in rows[:first])
+            is_table = not titled or is_header(rows[first])
             if spaced and delimiter in ",;":
                 is_table = count == len(rows)
             if is_table and (count, not spaced) > most:
@@ -88,22 +86,22 @@ def _is_spaced(text: str, delimiter: str) -> bool:
 
 
 def _cut(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Cut by a delimiter. A quotation mark that nothing closes is a sign like any other."""
+    """Cut by a delimiter; without quoting where a quotation mark is never closed."""
     try:
-        return _parsed(text, delimiter, quoted=True)
+        return _parse(text, delimiter, csv.QUOTE_MINIMAL)
     except csv.Error:
         try:
-            return _parsed(text, delimiter, quoted=False)
+            return _parse(text, delimiter, csv.QUOTE_NONE)
         except csv.Error as error:
             raise Unreadable(f"broken table ({error})") from error
 
 
-def _parsed(text: str, delimiter: str, quoted: bool) -> list[tuple[int, list[str]]]:
+def _parse(text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:
     spaced = _is_spaced(text, delimiter)
     reader = csv.reader(
         io.StringIO(f"{text}\n{_END}"),
         delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        quoting=quoting,
         escapechar="\\" if '\\"' in text else None,
         skipinitialspace=spaced,
     )
@@ -116,11 +114,11 @@ def _parsed(text: str, delimiter: str, quoted: bool) -> list[tuple[int, list[str
         if not any(map(str.strip, cells)):
             cells = []
         elif not spaced and len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:]):
-            cells = [delimiter.join(cells)]  # a sentence
+            cells = [delimiter.join(cells)]  # It is a sentence.
         if cells or (rows and rows[-1][1]):
             rows.append((reader.line_num, cells))
     if rows.pop()[1] != [_END]:
-        raise csv.Error("a quotation mark that nothing closes")
+        raise csv.Error("a quotation mark is never closed")
     while rows and not rows[-1][1]:
         rows.pop()
     return rows
@@ -131,27 +129,20 @@ def _lines_alone(text: str) -> list[tuple[int, list[str]]]:
     return [(number, [line]) for number, line in lines if line.strip()]
 
 
-# --- rows as lines ---------------------------------------------------------------------------
-
-
-class Marks(Record):
-    """What a spreadsheet says beside its cells, by row: the merged regions, and notes by column."""
-
-    merged: Merged = Field(default_factory=dict)
-    notes: Mapping[int, Mapping[int, str]] = Field(default_factory=dict)
+# --- rows as lines ---
 
 
 class WrittenTables(NamedTuple):
-    """Lines of text, and the tables in them with places in the lines joined by line breaks."""
+    """Lines of text, and the tables in them, whose places count in the joined lines."""
 
     lines: list[str]
     tables: list[Table]
 
 
 class TableWriter:
-    """Writes remarks, headers and rows as lines, and notes where each cell comes to stand.
+    """Writes remarks, headers and rows as lines, and records where each cell stands.
 
-    Raises `Unreadable` where the lines become too long, for each repeats the column names.
+    Raises `Unreadable` where the lines, each of which repeats the column names, become too long.
     """
 
     def __init__(self) -> None:
@@ -165,12 +156,12 @@ class TableWriter:
         self._tables: list[Table] = []
 
     def remark(self, line: str) -> None:
-        """Write a line that is no row; the last one above a header names the table."""
+        """Write a line that is not a row; the last one above a header names the table."""
         self._remark = line
         self._add(line)
 
     def begin(self, names: Sequence[str], notes: Sequence[str] = (), written: bool = True) -> None:
-        """Begin a table with these columns, its header `written` as a line or not."""
+        """Begin a table with these columns, and write its header unless `written` is False."""
         self._close()
         self.names, self._name, self._remark = names, self._remark.strip("# :"), ""
         line = " | ".join(filter(None, names)) if written else ""
@@ -179,7 +170,7 @@ class TableWriter:
         self._add(" | ".join(notes))
 
     def row(self, cells: Sequence[str], notes: Sequence[str] = ()) -> None:
-        """Write a row: each cell that says something after its column's name, then the notes."""
+        """Write a row: each filled cell after the name of its column, then the notes."""
         pieces, spans, at = list[str](), list[Span | None](), self._end
         for name, cell in zip_longest(self.names[: len(cells)], cells, fillvalue=""):
             if not cell:
@@ -194,7 +185,7 @@ class TableWriter:
         self._add(" | ".join([*pieces, *notes]))
 
     def written(self) -> WrittenTables:
-        """Give the lines and the tables that have named columns."""
+        """Return the lines, and the tables that have named columns."""
         self._close()
         return WrittenTables(self.lines, self._tables)
 
@@ -217,37 +208,39 @@ class TableWriter:
 
 
 def placed(text: str, written: Iterable[WrittenTables]) -> tuple[Table, ...]:
-    """The tables with their places in a text that holds the lines of each, one after another."""
+    """Return the tables with their places in a text that holds the lines of each, in order."""
     tables, at = list[Table](), 0
     for one in written:
         lines = "\n".join(one.lines)
         start = text.find(lines, at)
         if start >= 0:
-            tables += [moved(table, start) for table in one.tables]
+            tables += [_moved(table, start) for table in one.tables]
             at = start + len(lines)
     return tuple(tables)
 
 
-def moved(table: Table, by: int) -> Table:
-    """The table as it stands in a text that has `by` more characters before it."""
-    rows = tuple(
-        tuple((cell[0] + by, cell[1] + by) if cell else None for cell in row) for row in table.rows
-    )
-    header = (table.header[0] + by, table.header[1] + by) if table.header else None
-    return replace(table, header=header, rows=rows)
+def _moved(table: Table, by: int) -> Table:
+    def moved(span: Span | None) -> Span | None:
+        return (span[0] + by, span[1] + by) if span else None
+
+    rows = tuple(tuple(map(moved, row)) for row in table.rows)
+    return replace(table, header=moved(table.header), rows=rows)
 
 
 def write_table(
-    table: Rows, marks: Marks | None = None, names: Sequence[str] = ()
+    table: Grid,
+    names: Sequence[str] = (),
+    merged: Merged | None = None,
+    notes: Notes | None = None,
 ) -> WrittenTables:
-    """Write rows as lines that name their columns; the notes of a row stand at its end.
+    """Write rows as lines that name their columns and end with the notes of the row.
 
-    A row of names above another row is a header, also after an empty row; a lone cell there is a
-    remark, and so is a row of one cell in a table of several columns. The lines of a header, groups
-    of columns above their names, are one line (`Summer / Boats`). A table that goes on from another
-    place has its `names` already.
+    At the top and after an empty row, a row of names above another row is a header; groups of
+    columns above their names join it (`Summer / Boats`). A lone cell there is a remark, and so is
+    a row of a single cell among several columns. `names` are those of a table continued from
+    another page, `merged` and `notes` the merged regions and notes of a spreadsheet.
     """
-    marks = marks or Marks()
+    merged, notes = merged or {}, notes or {}
     rows = [[one_line(cell) for cell in row] for row in table]
     writer = TableWriter()
     writer.begin(names, written=False)
@@ -255,27 +248,26 @@ def write_table(
     while at < len(rows):
         row, first = rows[at], at
         filled = [cell for cell in row if cell]
-        header = _header(rows, at, again, marks.merged) if begins and filled else None
+        header = _header(rows, at, again, merged) if begins and filled else None
         at += header.rows if header else 1
         shown = header.names if header else writer.names
-        notes = [note for noted in range(first, at) for note in _notes(shown, marks.notes, noted)]
+        remarks = [remark for line in range(first, at) for remark in _notes(shown, notes, line)]
         if header:
-            writer.begin(header.names, notes)
+            writer.begin(header.names, remarks)
             again, begins = True, False
         elif filled and len(filled) == 1 and (begins or len(row) == 1 < len(writer.names)):
-            writer.remark(" | ".join([*filled, *notes]))
+            writer.remark(" | ".join([*filled, *remarks]))
         elif filled:
-            writer.row(row, notes)
+            writer.row(row, remarks)
             begins = False
         else:
             begins = True
-            for note in notes:
-                writer.remark(note)
+            for remark in remarks:
+                writer.remark(remark)
     return writer.written()
 
 
-def _notes(names: Sequence[str], notes: Mapping[int, Mapping[int, str]], row: int) -> list[str]:
-    """The notes on a row, each after the name of its column."""
+def _notes(names: Sequence[str], notes: Notes, row: int) -> list[str]:
     name_of = dict(enumerate(names))
     return [
         f"{name_of[column]} (note): {note}" if name_of.get(column) else f"Note: {note}"
@@ -283,7 +275,7 @@ def _notes(names: Sequence[str], notes: Mapping[int, Mapping[int, str]], row: in
     ]
 
 
-# --- headers ---------------------------------------------------------------------------------
+# --- headers ---
 
 
 class _Header(NamedTuple):
@@ -291,22 +283,21 @@ class _Header(NamedTuple):
     rows: int
 
 
-def _header(rows: Rows, at: int, again: bool, merged: Merged) -> _Header | None:
-    """The header that begins at a row, if one does.
+def _header(rows: Grid, at: int, again: bool, merged: Merged) -> _Header | None:
+    """Return the header that begins at a row, if one does.
 
-    In a table that has names already (`again`), names stand again only above figures, and without
-    a gap.
+    A table that has names already (`again`) gets new ones only above figures and without a gap.
     """
-    over: list[str] = []
     if not again and _are_pairs(rows, at):
         return None
+    over: list[str] = []
     found = [_Header(list(rows[at]), 1)]
-    for line in range(at, at + _MOST_HEADER_LINES - 1):
+    for line in range(at, at + _MOST_HEADER_ROWS - 1):
         groups = _groups(rows, line, merged)
         if not groups:
             break
-        over = _joined(over, groups)
-        found.append(_Header(_joined(over, rows[line + 1]), line + 2 - at))
+        over = header_line([over, groups])
+        found.append(_Header(header_line([over, rows[line + 1]]), line + 2 - at))
     for header in reversed(found):
         end = at + header.rows
         row, below = rows[end - 1], rows[end] if end < len(rows) else []
@@ -318,19 +309,21 @@ def _header(rows: Rows, at: int, again: bool, merged: Merged) -> _Header | None:
     return None
 
 
-def _are_pairs(rows: Rows, at: int) -> bool:
-    """Whether rows up to an empty one are names with what they stand for, as above a table, and no
-    table of two columns: a wider one follows, and not all of them have figures."""
+def _are_pairs(rows: Grid, at: int) -> bool:
+    """Say whether the rows up to an empty one are pairs of a name and its value, as above a table.
+
+    They are where a wider table follows and not all of them have figures.
+    """
     end = next((place for place in range(at, len(rows)) if not any(rows[place])), len(rows))
     narrow = all(_width(row) <= 2 for row in rows[at:end])
     wider = any(_width(row) > 2 for row in rows[end : end + 2])
     return narrow and wider and not all(map(has_figure, rows[at + 1 : end]))
 
 
-def _groups(rows: Rows, at: int, merged: Merged) -> list[str]:
-    """The group of each column where a row stands over a row of column names; else nothing.
+def _groups(rows: Grid, at: int, merged: Merged) -> list[str]:
+    """Return the group of each column where the row stands above a row of column names.
 
-    A group is a merged cell over several names. Without merged cells, gaps of the row are filled
+    A group is a merged cell over several names. Without merged cells, gaps in the row are filled
     from the left where the names below repeat and figures follow.
     """
     row, below, after = [*rows[at : at + 3], [], []][:3]
@@ -343,7 +336,7 @@ def _groups(rows: Rows, at: int, merged: Merged) -> list[str]:
         wide = [
             (first, last)
             for first, last in merged[at]
-            # A cell from the first column on that stands alone is a title.
+            # A lone cell that begins in the first column is a title.
             if set(range(first, last + 1)) <= set(named) and not (alone and first <= named[0])
         ]
         return _spread(row, wide) if wide else []
@@ -357,7 +350,7 @@ def _groups(rows: Rows, at: int, merged: Merged) -> list[str]:
 
 
 def _spread(row: Sequence[str], merged: Sequence[tuple[int, int]]) -> list[str]:
-    """The row with the value of each merged region in all its columns, as far as rows are read."""
+    """Return the row with the value of each merged region in all its columns."""
     spread = list(row)
     for first, last in merged:
         if last < _MOST_COLUMNS:
@@ -367,20 +360,12 @@ def _spread(row: Sequence[str], merged: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _width(row: Sequence[str]) -> int:
-    """The number of cells up to the last that says something."""
+    """Return the number of cells up to the last filled one."""
     return max((place for place, cell in enumerate(row, 1) if cell), default=0)
 
 
-def _joined(over: Sequence[str], row: Sequence[str]) -> list[str]:
-    """Two lines of a header as one; what stands in both stands once."""
-    return [
-        " / ".join(dict.fromkeys(filter(None, pair)))
-        for pair in zip_longest(over, row, fillvalue="")
-    ]
-
-
 def _numbered(names: Sequence[str]) -> list[str]:
-    """The names, each that stood before with a number (`Sales`, `Sales 2`)."""
+    """Number the names that repeat (`Sales`, `Sales 2`)."""
     given, taken, numbers = set(names), set[str](), Counter[str]()
     numbered = list[str]()
     for name in names:
@@ -394,8 +379,9 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def is_header(cells: Sequence[str], below: Sequence[str] = ()) -> bool:
-    """Whether a row names columns: it has no figures other than years, and no name twice unless
-    the row below has figures, or none of the names."""
+    """Say whether a row names columns: it has no figure but years, and no name twice unless the
+    row below has figures or shares none of the names.
+    """
     named = [cell for cell in cells if cell.strip()]
     differs = any(below) and (has_figure(below) or set(named).isdisjoint(below))
     distinct = differs or len(set(named)) == len(named)
@@ -403,23 +389,22 @@ def is_header(cells: Sequence[str], below: Sequence[str] = ()) -> bool:
 
 
 def has_figure(cells: Iterable[str]) -> bool:
-    """Whether a cell is a figure and no year."""
-    written = map(str.strip, cells)
-    return any(_FIGURE.match(cell) and not _YEAR.match(cell) for cell in written)
+    """Say whether a cell is a figure other than a year."""
+    return any(_FIGURE.match(cell) and not _YEAR.match(cell) for cell in map(str.strip, cells))
 
 
-# --- tables of Markdown ----------------------------------------------------------------------
+# --- tables of Markdown ---
 
-_RULE = regex(
+_RULE = re.compile(
     r"(?m)^[ \t]{0,9}\|?[ \t]*+:?-{3,}+:?[ \t]*+(?:\|[ \t]*+:?-{3,}+:?[ \t]*+)*+\|?[ \t]*+$"
 )
-_BAR = regex(r"(?<!\\)\|")
-_BREAK = regex(r"<br\s*/?>|\\(?=\|)")
+_BAR = re.compile(r"(?<!\\)\|")
+_BREAK = re.compile(r"<br\s*/?>|\\(?=\|)")
 _LONGEST_NAME = 120
 
 
 def markdown_tables(text: str) -> tuple[Table, ...]:
-    """The tables of a Markdown text: a header, a rule with as many cells, and the rows below.
+    """Return the tables of a Markdown text: a header, a rule of equally many cells, and rows.
 
     One or two short lines above a table name it.
     """
@@ -427,22 +412,19 @@ def markdown_tables(text: str) -> tuple[Table, ...]:
     for rule in _RULE.finditer(text) if "|" in text else ():
         start, stop = _line_before(text, rule.start())
         head = _cells(text, start, stop)
-        if (
-            start < end
-            or "|" not in text[start:stop]
-            or len(head) != len(_cells(text, *rule.span()))
-        ):
+        matches = "|" in text[start:stop] and len(head) == len(_cells(text, *rule.span()))
+        if start < end or not matches:
             continue
         rows, end = list[tuple[Span | None, ...]](), rule.end()
         while end < len(text):
-            stop_of_row = text.find("\n", end + 1)
-            stop_of_row = len(text) if stop_of_row < 0 else stop_of_row
-            if "|" not in text[end + 1 : stop_of_row]:
+            line_end = text.find("\n", end + 1)
+            line_end = len(text) if line_end < 0 else line_end
+            if "|" not in text[end + 1 : line_end]:
                 break
-            cells = _cells(text, end + 1, stop_of_row)[: len(head)]
+            cells = _cells(text, end + 1, line_end)[: len(head)]
             spans = [span if span[0] < span[1] else None for span in cells]
             rows.append((*spans, *[None] * (len(head) - len(spans))))
-            end = stop_of_row
+            end = line_end
         columns = tuple(one_line(_BREAK.sub(" ", text[a:b])).strip(" *_`") for a, b in head)
         if rows:
             tables.append(Table(_name_above(text, start), columns, (start, stop), tuple(rows)))
@@ -450,7 +432,7 @@ def markdown_tables(text: str) -> tuple[Table, ...]:
 
 
 def _line_before(text: str, at: int) -> Span:
-    """The line above the one that begins at an offset; an empty place where there is none."""
+    """Return the place of the line above the one that begins at an offset, empty without one."""
     stop = max(at - 1, 0)
     return text.rfind("\n", 0, stop) + 1, stop
 
@@ -467,15 +449,14 @@ def _name_above(text: str, at: int) -> str:
 
 
 def _cells(text: str, start: int, stop: int) -> list[Span]:
-    """The places between the bars of a row, without the blanks around each cell."""
+    """Return the places of the cells between the bars of a row, without the spaces around them."""
     bars = [start - 1, *(bar.start() for bar in _BAR.finditer(text, start, stop)), stop]
     cells = list[Span]()
     for left, right in pairwise(bars):
         inner = text[left + 1 : right]
         first = left + 1 + len(inner) - len(inner.lstrip())
         cells.append((first, max(first, left + 1 + len(inner.rstrip()))))
-    if len(cells) > 1 and cells[0][0] == cells[0][1]:  # what stands before the first bar
-        cells.pop(0)
-    if len(cells) > 1 and cells[-1][0] == cells[-1][1]:
-        cells.pop()
+    for outer in (0, -1):  # A row may begin and end with a bar.
+        if len(cells) > 1 and cells[outer][0] == cells[outer][1]:
+            cells.pop(outer)
     return cells

@@ -1,47 +1,50 @@
-"""Excel workbooks as text: each row of a sheet is one line that names its columns.
+"""Read Excel workbooks as text: each row of a sheet is a line that names its columns.
 
-openpyxl reads the values row by row, since two cells in opposite corners would be sixteen thousand
-million in memory. What it leaves out in this mode (merged cells, formulas without a value, notes)
-is read from the parts of the file beforehand.
+openpyxl reads the values row by row, because two cells in opposite corners would otherwise span
+sixteen thousand million cells in memory. What it leaves out in this mode (merged cells, formulas
+without a value, notes) is read from the XML parts of the file.
 """
 
 import datetime
 import io
+import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from prompts.text.regex import regex
 from storage.records import Record
-from tasks.load.tables import MOST_CELLS, Marks, WrittenTables, placed, write_table
-from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
+from tasks.load.encodings import Unreadable
+from tasks.load.tables import MOST_CELLS, WrittenTables, placed, write_table
+from tasks.load.text import LARGEST_DOCUMENT, PageText, clean, one_line
 
 if TYPE_CHECKING:
     from lxml import etree
 
 NO_VALUE = "(formula without a stored value)"
-_MOST_REGIONS = 100_000  # of merged cells, of a sheet
-_SPECIAL = regex(rb"<(?:\w{1,99}:)?(?:f|mergeCell)[\s/>]")
+_MOST_REGIONS = 100_000  # merged regions of a sheet
 _THREADED = "[Threaded comment]"
 
 
-class _Beside(Record):
-    """What a sheet says beside its values, by row and column from 1."""
+class _Annotations(Record):
+    """What a sheet holds besides its values, by row and column from 1.
 
-    regions: tuple[tuple[int, int, int, int], ...] = ()  # first and last row, first and last column
-    shown: Mapping[tuple[int, int], str] = Field(default_factory=dict)  # in place of the value
+    A region is its first and last row, then its first and last column. `shown` replaces values.
+    """
+
+    regions: tuple[tuple[int, int, int, int], ...] = ()
+    shown: Mapping[tuple[int, int], str] = Field(default_factory=dict)
     notes: tuple[tuple[int, int, str], ...] = ()
 
 
 def read_xlsx(data: bytes, title: str) -> PageText:
-    """Sheet after sheet; figures as the sheet displays them, dates as ISO.
+    """Read the visible sheets, figures as they are displayed, dates as ISO.
 
-    A merged cell's value stands in each of its rows, and notes at the end of theirs.
+    The value of a merged cell stands in each of its rows, a note at the end of its row.
     """
     import openpyxl
 
@@ -51,26 +54,30 @@ def read_xlsx(data: bytes, title: str) -> PageText:
         parts = _Parts(archive)
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
-                written = _written(sheet, parts.beside(sheet.title), size)
-                sheets.append((one_line(clean(sheet.title)), written))
-    filled = [(name, written) for name, written in sheets if written.lines]
-    heads = [[f"# {name}"] if len(filled) > 1 else [] for name, _ in filled]
-    texts = ["\n".join([*head, *one.lines]) for head, (_, one) in zip(heads, filled, strict=True)]
+                name = one_line(clean(sheet.title))
+                written = _written(sheet, parts.annotations(sheet.title), size)
+                if written.lines:
+                    sheets.append((name, written))
+    several = len(sheets) > 1
+    texts = ["\n".join([*[f"# {name}"] * several, *one.lines]) for name, one in sheets]
     text = "\n\n".join(texts)
-    tables = placed(text, (_named(one, name) for name, one in filled))
+    tables = placed(text, (_named(one, name) for name, one in sheets))
     return PageText(text=text, title=title, tables=tables)
 
 
 def _named(written: WrittenTables, name: str) -> WrittenTables:
-    """The tables of a sheet, each called as the sheet where nothing stands above it."""
+    """Give the name of the sheet to each table that has none."""
     return written._replace(
         tables=[replace(table, name=table.name or name) for table in written.tables]
     )
 
 
 class _Size:
-    """Counts the cells and characters of a workbook: many cells may show one text, and many sheets
-    be one part of the file."""
+    """Counts the cells and characters of a workbook.
+
+    The size of its file does not bound them: many cells may share one text, and many sheets one
+    part of the file.
+    """
 
     def __init__(self) -> None:
         self.cells = self.characters = 0
@@ -82,36 +89,31 @@ class _Size:
             raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
 
 
-class _Sheet(Protocol):
-    """A sheet that is read row by row."""
-
-    def reset_dimensions(self) -> None: ...
-    def iter_rows(self) -> Iterable[Sequence[Any]]: ...
-
-
-def _written(sheet: _Sheet, beside: _Beside, size: _Size) -> WrittenTables:
-    regions = _Regions(beside.regions)
+def _written(sheet: Any, annotations: _Annotations, size: _Size) -> WrittenTables:
+    regions = _Regions(annotations.regions)
     rows, merged = list[list[str]](), dict[int, list[tuple[int, int]]]()
     sheet.reset_dimensions()
     for number, cells in enumerate(sheet.iter_rows(), 1):
-        row = [clean(displayed(cell.value, cell.number_format)) for cell in cells]
-        if beside.shown:
-            row = [beside.shown.get((number, place), cell) for place, cell in enumerate(row, 1)]
+        row = [
+            annotations.shown.get((number, column))
+            or clean(displayed(cell.value, cell.number_format))
+            for column, cell in enumerate(cells, 1)
+        ]
         if wide := regions.fill(number, row):
             merged[number - 1] = wide
         size.add(len(row) + len(regions.open), sum(map(len, row)))
         rows.append(row)
     notes: dict[int, dict[int, str]] = defaultdict(dict)
-    for number, column, note in beside.notes:
+    for number, column, note in annotations.notes:
         size.add(1, len(note))
         notes[number - 1][column - 1] = note
-    written = write_table(rows, Marks(merged=merged, notes=notes))
-    below = [f"Note: {note}" for number, _, note in beside.notes if number > len(rows)]
+    written = write_table(rows, merged=merged, notes=notes)
+    below = [f"Note: {note}" for number, _, note in annotations.notes if number > len(rows)]
     return written._replace(lines=written.lines + below)
 
 
 class _Regions:
-    """Writes the value of each merged region into its rows, in the region's first column."""
+    """Writes the value of each merged region into all its rows, in its first column."""
 
     def __init__(self, regions: Sequence[tuple[int, int, int, int]]) -> None:
         self._begun: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -120,8 +122,10 @@ class _Regions:
         self.open: dict[int, tuple[int, str]] = {}  # by column from 0: last row, value
 
     def fill(self, number: int, row: list[str]) -> list[tuple[int, int]]:
-        """Fill a row in place unless it is empty; gives the regions that begin in it and are wide:
-        first and last column."""
+        """Fill a row in place, unless it is empty.
+
+        Returns the first and last column of each region that begins in it and spans several.
+        """
         self.open = {column: found for column, found in self.open.items() if found[0] >= number}
         for column, (_, value) in self.open.items() if any(row) else ():
             row += [""] * (column + 1 - len(row))
@@ -136,17 +140,15 @@ class _Regions:
         return wide
 
 
-# --- what stands beside the values ---------------------------------------------------------------
+# --- annotations ---
 
 
 class _Parts:
-    """The parts of a workbook's file."""
-
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self._paths: dict[str, str] = {}  # by the name of the sheet
-        self._computes = True  # the program that wrote the file computes formulas
-        self._read: dict[str, _Beside] = {}  # by path: many sheets may be one part
+        self._computes = True  # whether the program that wrote the file computes formulas
+        self._read: dict[str, _Annotations] = {}  # by path: many sheets may share one part
         for book in self._related("", "/officeDocument").values():
             self._read_book(book)
 
@@ -159,40 +161,38 @@ class _Parts:
                 if name.endswith("}id") and value in sheets:
                     self._paths[element.get("name")] = sheets[value]
 
-    def beside(self, name: str) -> _Beside:
-        """What a sheet says beside its values."""
+    def annotations(self, name: str) -> _Annotations:
         path = self._paths.get(name)
         if path is None:
-            return _Beside()
+            return _Annotations()
         if path not in self._read:
             self._read[path] = self._read_sheet(path)
         return self._read[path]
 
-    def _read_sheet(self, path: str) -> _Beside:
+    def _read_sheet(self, path: str) -> _Annotations:
         from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
 
         regions = list[tuple[int, int, int, int]]()
         shown = dict[tuple[int, int], str]()
-        special = _SPECIAL.search(self._archive.read(path))
-        for element in self._elements(path, "c", "mergeCell") if special else ():
-            if element.tag.endswith("}c"):
-                if element.get("r") and (text := self._shown(element)):
-                    shown[coordinate_to_tuple(element.get("r"))] = text
-            elif len(regions) < _MOST_REGIONS:
-                left, top, right, bottom = range_boundaries(element.get("ref"))
-                regions.append((top, bottom, left, right))
+        for element in self._elements(path, "row", "c", "mergeCell"):  # Rows only to free them.
+            if element.tag.endswith("}mergeCell"):
+                if len(regions) < _MOST_REGIONS:
+                    left, top, right, bottom = range_boundaries(element.get("ref"))
+                    regions.append((top, bottom, left, right))
+            elif element.get("r") and (text := self._shown(element)):
+                shown[coordinate_to_tuple(element.get("r"))] = text
         notes = [
             (*coordinate_to_tuple(comment.get("ref")), _note(comment))
             for part in self._related(path, "/comments").values()
             for comment in self._elements(part, "comment")
         ]
-        return _Beside(regions=tuple(regions), shown=shown, notes=tuple(notes))
+        return _Annotations(regions=tuple(regions), shown=shown, notes=tuple(notes))
 
     def _shown(self, cell: "etree._Element") -> str:
-        """What is shown in place of a cell's stored value, or nothing.
+        """Return what stands in place of a cell's stored value, or an empty text.
 
-        An empty text is a value of a formula; a zero is none where the program that wrote the file
-        computes nothing.
+        A formula may have an empty text as its value. Zero is not a value where the program that
+        wrote the file does not compute.
         """
         stored = cell.findtext("{*}v") or ""
         if cell.find("{*}f") is None or (stored and (self._computes or stored != "0")):
@@ -201,7 +201,7 @@ class _Parts:
         return "" if text_result else NO_VALUE
 
     def _related(self, path: str, kind: str) -> dict[str, str]:
-        """The parts of a kind that a part refers to, by the id of the relation."""
+        """Return the parts of a kind that a part refers to, by the id of the relation."""
         from openpyxl.packaging.relationship import get_dependents, get_rels_path
 
         known = set(self._archive.namelist())
@@ -215,7 +215,7 @@ class _Parts:
         }
 
     def _elements(self, path: str, *names: str) -> "Iterator[etree._Element]":
-        """The elements of these names in a part; each is gone when the next one is read."""
+        """Yield the elements of these names in a part; each is freed when the next is read."""
         from lxml import etree
 
         tags = [f"{{*}}{name}" for name in names]
@@ -230,28 +230,25 @@ class _Parts:
 
 
 def _note(comment: "etree._Element") -> str:
-    """The words of a note; of a thread of them, without the lines for older programs."""
+    """Return the words of a note, without the lines for older programs in a threaded one."""
     text = "".join(part.text or "" for part in comment.iter("{*}t"))
     if text.startswith(_THREADED):
         text = text.partition("Comment:")[2]
     return one_line(clean(text))
 
 
-# --- figures --------------------------------------------------------------------------------------
+# --- figures ---
 
-# The digits of a number format, and all that is neither digits nor shown: colours, widths,
-# quotation marks.
-_DIGITS = regex(r"[#0?][#0?.,]*")
-_MARKUP = regex(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
+# The digits of a number format; and what is not shown in it: colours, widths, quotation marks.
+_DIGITS = re.compile(r"[#0?][#0?.,]*")
+_MARKUP = re.compile(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
 _GENERAL_DIGITS = 11
 
 
 def displayed(value: object, number_format: str) -> str:
-    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`,
-    `-12.5%`, `007`).
+    """Format a value as its cell shows it: `1,308,463`, `-12.5%`, `007`, `27:05`.
 
-    Dates and times are ISO, and durations as their format has them (`27:05`); formats of another
-    kind (thousands, fractions, exponents) show the plain value.
+    Dates and times are ISO; other formats (thousands, fractions, exponents) give the plain value.
     """
     if isinstance(value, bool):
         return str(value).upper()
@@ -262,18 +259,15 @@ def displayed(value: object, number_format: str) -> str:
 
         if is_datetime(number_format) == "time":
             return value.time().isoformat("seconds")
-        return (
-            value.isoformat(" ", "seconds")
-            if value.time() != datetime.time()
-            else value.date().isoformat()
-        )
+        has_time = value.time() != datetime.time()
+        return value.isoformat(" ", "seconds") if has_time else value.date().isoformat()
     if isinstance(value, datetime.timedelta):
         return _duration(value, number_format.lower())
     return "" if value is None else str(value)
 
 
 def _duration(value: datetime.timedelta, number_format: str) -> str:
-    """Hours, minutes and seconds as a format such as `[h]:mm` has them; the first unit runs on."""
+    """Format a duration by a format such as `[h]:mm`, whose first unit may exceed its range."""
     seconds = round(abs(value.total_seconds()))
     sign = "-" if value.total_seconds() < 0 else ""
     minutes = seconds // 60
@@ -293,7 +287,6 @@ def _figure(value: int | float, section: str) -> str:
     magnitude = Decimal(str(abs(value))).scaleb(2 if "%" in section else 0)
     rounded = magnitude.quantize(Decimal(1).scaleb(-len(fraction)), rounding=ROUND_HALF_UP)
     digits = f"{rounded:,f}" if "," in whole else f"{rounded:f}"
-    shown = section.replace(
-        patterns[0], digits.zfill(whole.count("0") + len(point + fraction))
-    ).strip()
+    padded = digits.zfill(whole.count("0") + len(point + fraction))
+    shown = section.replace(patterns[0], padded).strip()
     return f"-{shown}" if value < 0 and rounded else shown

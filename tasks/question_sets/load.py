@@ -1,12 +1,10 @@
 """Question sets: the one format in which Trellis reads and writes them.
 
-A row is a question with what is known of its right answer, in the fields of `EvaluationQuestion`:
-`question` must be there; `id`, `answers`, `values`, `gold_documents`, `gold_spans`, `answerable`,
-`documents`, `history`, `kind`, `group` and `names` may be. `answer` stands for the only one of
-`answers`. Other fields are passed over, so that a row may hold what its owner wants.
+A row has the fields of `EvaluationQuestion`. Only `question` is required; `answer` may stand for a
+single one of `answers`, and unknown fields are ignored.
 
-A file is JSON Lines or, where its name ends so, CSV with a head; in a cell of CSV a list is written
-as in JSON, or as its only text. Either may be zipped (.gz).
+A file is JSON Lines, or CSV with a header where its name ends in .csv; a list in a CSV cell is
+JSON, or a single text. Either may be compressed (.gz).
 """
 
 import csv
@@ -29,9 +27,9 @@ _REMEDY = "A row is {id, question, answers?, gold_documents?, …}: see docs/mea
 
 
 def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQuestion, ...]:
-    """The questions of a file, or its first ones.
+    """Read the questions of a file, or its first ones.
 
-    Raises SourceNotFound where it is missing, UsageError for a row that is no question.
+    SourceNotFound where it is missing, UsageError for a row that is no question.
     """
     if not path.is_file():
         raise SourceNotFound(path, "Name a file of questions.")
@@ -41,7 +39,7 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
             if number - 1 == first:
                 break
             questions.append(question_of(row, number))
-    except (ValueError, TypeError, csv.Error) as error:  # pydantic and JSON raise ValueErrors
+    except (ValueError, TypeError, csv.Error) as error:
         words = str(error)
         if isinstance(error, ValidationError):
             problem = error.errors(include_url=False)[0]
@@ -52,9 +50,9 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
 
 
 def question_of(row: Row, number: int) -> EvaluationQuestion:
-    """The question of a row, whose id is the number where it has none.
+    """Make a question of a row, with `number` as its id where it has none.
 
-    Raises ValueError or TypeError for a row that is no question.
+    ValueError or TypeError for a row that is no question.
     """
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
@@ -70,7 +68,7 @@ def question_of(row: Row, number: int) -> EvaluationQuestion:
 
 
 def write_questions(questions: Sequence[EvaluationQuestion], path: Path) -> None:
-    """Writes questions as JSON Lines, which `trellis ask --questions` reads too."""
+    """Write questions as JSON Lines, which `trellis ask --questions` reads too."""
     rows = (question.model_dump(mode="json", exclude_defaults=True) for question in questions)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     with faults_told(path):

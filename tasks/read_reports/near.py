@@ -1,7 +1,6 @@
-"""The passages and sentences below the reports that are nearest to a question, and the reports that
-they belong to.
+"""The passages and sentences nearest to a question, and the reports that they belong to.
 
-Free of charge: words, meaning, and the communities of what a passage names. No model is asked.
+Words, meaning and the communities of what a passage names decide. No model is asked.
 """
 
 from collections import Counter
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
 
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic, Relevance, term_set
@@ -23,37 +22,34 @@ from tasks.retrieve.lexical import scaled
 from tasks.retrieve.search import SearchIndex
 
 NEAR_CHUNKS = 48
-FEEDBACK_CHUNKS, FEEDBACK_LEAST = 20, 6  # a tenth of all, within these
+# The best passages whose common words are taken: a tenth of all, but between these numbers.
+FEEDBACK_LEAST, FEEDBACK_CHUNKS = 6, 20
 NEAR_TERMS = 24
-LEAST_BITS = 2.0  # a word that names a theme is no everyday word
-LEAST_HOLDERS = 3  # passages: what fewer of the best say is their own
-# Of a word that a collection is about: the least share of its sources, and what one counts that is
-# spread evenly.
+LEAST_BITS = 2.0  # the rarity in English of a word that names a theme
+LEAST_HOLDERS = 3  # of the best passages must hold a word that they are said to share
+# A word that a collection is about is in at least this share of its sources; EVENLY is the weight
+# of one that is spread evenly.
 LEAST_SOURCES, EVENLY = 0.25, 0.02
-COMMON_WORDS = 500  # the most widespread, from which its words are chosen at any rate
+COMMON_WORDS = 500  # the most widespread, from which its words are chosen in any case
 MOST_OF_A_DOCUMENT = 3  # sentences
-# Shares of the greatest rarity: a word below the first is in every passage or its title ("tech" of
-# a tech podcast).
+# Shares of the greatest rarity: a word below the first is in every passage or title ("tech" in a
+# tech podcast), one below the second is common.
 EVERYWHERE, COMMONPLACE = 0.03, 0.35
 
 
 @dataclass(frozen=True)
 class NearPassages:
-    """What stands near to a question: its topic with the words of the best passages, and these
-    passages (0-1).
-    """
+    """A question's topic with the words of the best passages, and how near these are (0-1)."""
 
     topic: CollectionTopic
     chunks: Mapping[str, float]
 
 
 class CommunityChunkIndex:
-    """Which chunks does each community stand in? The share of what a chunk names, rare names
-    counting more.
-    """
+    """The share that the members of each community are of what each chunk names, by rarity."""
 
     def __init__(self, members: Mapping[str, Sequence[str]], index: SearchIndex) -> None:
-        """`members` are the entities of each community; both of one generation."""
+        """`members` are the entities of each community."""
         self.communities = sorted(members)
         self._index = index
         where = index.by_id.place
@@ -76,18 +72,13 @@ class CommunityChunkIndex:
         self._sizes = np.asarray(self._shares.sum(axis=1)).ravel()
 
     def held(self, near: Mapping[str, float], most: int) -> dict[str, float]:
-        """How much of the near passages the communities that hold most of them hold for their size;
-        the best 1.
-        """
-        raw = scaled((self._shares @ self._index.chunk_scores(near)) / np.sqrt(1 + self._sizes))
-        return {
-            self.communities[row]: float(raw[row]) for row in np.argsort(-raw, kind="stable")[:most]
-        }
+        """Score the communities that hold most of the near passages for their size; the best 1."""
+        held = scaled((self._shares @ self._index.chunk_scores(near)) / np.sqrt(1 + self._sizes))
+        best = np.argsort(-held, kind="stable")[:most]
+        return {self.communities[row]: float(held[row]) for row in best}
 
     def of(self, chunk: str, communities: Collection[str]) -> str | None:
-        """Which of these communities names most of a chunk; None where none names anything in
-        it.
-        """
+        """Return which of these communities holds most of what a chunk names, if any does."""
         column = self._index.position.get(chunk)
         if column is None:
             return None
@@ -97,12 +88,8 @@ class CommunityChunkIndex:
             self._shares.data[start:end].tolist(),
             strict=True,
         )
-        ranked = [
-            (-share, self.communities[row])
-            for row, share in shares
-            if self.communities[row] in communities
-        ]
-        return min(ranked)[1] if ranked else None
+        named = [(-share, self.communities[row]) for row, share in shares]
+        return min((own for own in named if own[1] in communities), default=(0.0, None))[1]
 
 
 def near_of(
@@ -111,7 +98,7 @@ def near_of(
     cosines: Mapping[str, float],
     documents: Collection[str] | None,
 ) -> NearPassages:
-    """The passages nearest to the question by words and meaning, and the words that they share."""
+    """Find the passages nearest to the question by words and meaning, and their common words."""
     held = index.lexicon.column
     absent = frozenset(
         term for term in relevance.weights if held.keys().isdisjoint(members(term) or (term,))
@@ -131,8 +118,7 @@ def near_of(
         for term in content_terms(form)
     ]
     lexical = index.lexicon.scores_of(dict.fromkeys([*topic.words, *named]))
-    # Where the question says nothing that sets passages apart, they are those about what the
-    # collection is about.
+    # If no word of the question sets passages apart, those about the collection's topic are taken.
     keys = {} if set(topic.asked) - topic.common else _key_terms(topic, index)
     scores = (
         scaled(lexical) + scaled(index.chunk_scores(cosines))
@@ -154,14 +140,16 @@ def near_of(
 
 
 def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozenset[str]:
-    """The question's words whose rarity is below this share of that of a word that nothing has."""
+    """Return the question's words that are less rare than this share of the greatest rarity."""
     rarest = index.lexicon.idf_of("")
     return frozenset(term for term, weight in relevance.weights.items() if weight < share * rarest)
 
 
 def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
-    """The words that a collection is about, with their weights (together 1): many passages hold
-    them, but those of fewer sources than chance would have it (residual IDF: Church and Gale 1995).
+    """Return the words that a collection is about, with weights that sum to 1.
+
+    Many passages hold them, but of fewer sources than by chance (residual IDF: Church and Gale
+    1995).
     """
     lexicon = index.lexicon
     held = np.diff(lexicon.matrix.indptr)
@@ -174,7 +162,7 @@ def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
     expected = len(names) * -np.expm1(-held / len(names))
     bursts = np.log(np.maximum(1.0, expected / np.maximum(spread, 1)))
-    # Where every passage is a source of its own, no word of content is in a quarter of them.
+    # If every passage is a source of its own, no content word is in a quarter of them.
     common = np.sort(spread)[::-1][:COMMON_WORDS][-1] if spread.size else 0
     least = max(2, min(LEAST_SOURCES * len(names), common))
     worth = np.where(spread >= least, held * (EVENLY + bursts) * lexicon.idf, 0.0)
@@ -191,7 +179,6 @@ def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
 
 
 def _shares(weights: Mapping[str, float]) -> dict[str, float]:
-    """Weights that are 1 together."""
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
 
@@ -199,32 +186,26 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 def _shared_terms(
     chunks: Sequence[Chunk], topic: CollectionTopic, index: SearchIndex
 ) -> dict[str, float]:
-    """The words that the best passages share and others lack, with their weights (together 1)."""
+    """Return the words that the best passages share and others lack; the weights sum to 1."""
     holders = Counter(term for chunk in chunks for term in term_set(chunk.text))
     left_out = set(topic.relevance.weights) | topic.relevance.name_terms
     size = index.lexicon.size
     worth: dict[str, float] = {}
     for term, count in holders.items():
-        if (
-            count < LEAST_HOLDERS
-            or term in left_out
-            or not term.isalpha()
-            or topic.of_collection(term)
-        ):
-            continue
-        lift = float(
-            np.log((count / len(chunks)) / (max(1, len(index.lexicon.holding(term))) / size))
-        )
-        if lift > 0:
-            worth[term] = count / len(chunks) * lift
+        shared = count >= LEAST_HOLDERS and term not in left_out and term.isalpha()
+        if shared and not topic.of_collection(term):
+            share = count / len(chunks)
+            lift = float(np.log(share / (max(1, len(index.lexicon.holding(term))) / size)))
+            if lift > 0:
+                worth[term] = share * lift
     best = sorted(worth, key=lambda term: (-worth[term], term))[:NEAR_TERMS]
     return _shares({term: worth[term] for term in best})
 
 
 def sentences_near(near: NearPassages, index: SearchIndex, most: int) -> list[Evidence]:
-    """The sentences of the near passages that say most about the question, best first, few of each
-    document; what several passages repeat is taken once. Their `prior` is how near their passage
-    is.
+    """Return the best sentences of the near passages: few of each document, and no repetitions.
+
+    Their `prior` says how near their passage is.
     """
     rated = []
     for piece in pool_of([index.chunk(name) for name in near.chunks]):

@@ -1,15 +1,14 @@
-"""What the reports give towards an answer: points of portions in parallel, scored, the best ones
-for the answer.
+"""Points: what reports contribute to an answer, found in portions side by side, and scored.
 
-Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the
-context is full. Its DRIFT search looks up what the points leave open, the best follow-ups first,
-within bounds.
+Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffle, pack, score, and take the best until the
+context is full. Its DRIFT search looks up what the points leave open, the best follow-ups first.
 """
 
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import TypeVar
 
 from prompts.engine.calls import first_fitting, rough_tokens
@@ -30,19 +29,16 @@ from tasks.retrying import BRIEF
 from tasks.step import step
 
 T = TypeVar("T")
-ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
-MOST_POINTS = 12  # of these
-LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
-ALIKE = 0.7  # the share of its terms from which a point repeats another
-NOWHERE = ("", "")
+# Without a model an answer quotes at most so many points, in so many tokens.
+MOST_POINTS, ANSWER_TOKENS = 12, 1_200
+LEAST_SHARE = 0.15  # of the best score: points that help less are left out
+ALIKE = 0.7  # the share of common terms above which a point repeats another
 QUOTED = "the statements of the reports are quoted"
 
 
 @dataclass(frozen=True)
 class ReportTexts:
-    """Reports as they are read, by community, and the pool of the sentences that show their
-    findings.
-    """
+    """Reports as they are read, by community, and the sentences that show their findings."""
 
     offered: Mapping[str, Offered]
     pool: Sequence[Evidence]
@@ -50,20 +46,25 @@ class ReportTexts:
 
 @dataclass(frozen=True)
 class CitedDocuments:
-    """The documents that findings point into, and their chunks in order."""
+    """The documents that findings cite, and their chunks in order."""
 
     documents: Mapping[str, DocumentText]
     chunks: Mapping[str, Sequence[Chunk]]
 
     def evidence(self, number: int, finding: Finding, near: Mapping[str, float]) -> Evidence:
-        """A finding's words where they stand, in the chunk that holds their beginning."""
+        """Return a finding's words where they stand, in the chunk in which they begin."""
         document = self.documents[finding.document]
         chunk = next(
             chunk for chunk in reversed(self.chunks[document.id]) if chunk.start <= finding.start
         )
-        text, prior = document.text[finding.start : finding.end], near.get(chunk.id, 0.0)
         return Evidence(
-            number, document.id, chunk.title, text, prior=prior, chunk=chunk.id, start=finding.start
+            number,
+            document.id,
+            chunk.title,
+            document.text[finding.start : finding.end],
+            prior=near.get(chunk.id, 0.0),
+            chunk=chunk.id,
+            start=finding.start,
         )
 
 
@@ -74,57 +75,55 @@ def report_texts(
     *,
     quotes_only: bool,
 ) -> ReportTexts:
-    """The reports with their findings as evidence; a finding whose document is not in the library
-    is left out.
+    """Prepare reports for reading, with their findings as evidence.
 
-    `near` says how near chunks are to the question. `quotes_only` leaves out titles and summaries,
-    which are made of all documents. A report that quotes its statements has them once, as findings.
+    Findings whose document is not in the library are left out. `near` says how near chunks are to
+    the question. `quotes_only` shows the quoted statements alone: titles, summaries and
+    explanations are made of all documents.
     """
     evidence: dict[tuple[str, int, int], Evidence] = {}
     offered = {}
     for report in reports:
-        findings, quoted = [], quotes(report)
+        only_quotes = quotes_only or quotes(report)
+        findings = []
         for finding in report.findings:
-            if finding.document not in library.documents:
-                continue
-            place = (finding.document, finding.start, finding.end)
-            piece = evidence.setdefault(place, library.evidence(len(evidence), finding, near))
-            findings.append(
-                (text_of(piece) if quotes_only or quoted else _finding_text(finding), piece)
-            )
+            if finding.document in library.documents:
+                place = (finding.document, finding.start, finding.end)
+                piece = evidence.setdefault(place, library.evidence(len(evidence), finding, near))
+                findings.append((text_of(piece) if only_quotes else _finding_text(finding), piece))
         if findings:
-            title = "" if quotes_only else report.title
-            offered[report.community] = Offered(
-                title, "" if quotes_only or quoted else report.summary, tuple(findings)
+            title, summary = (
+                "" if quotes_only else report.title,
+                "" if only_quotes else report.summary,
             )
+            offered[report.community] = Offered(title, summary, tuple(findings))
     return ReportTexts(offered, tuple(evidence.values()))
 
 
 def _finding_text(finding: Finding) -> str:
-    """A finding as it is read: its summary and its explanation."""
     return " ".join(dict.fromkeys([finding.summary.strip(), finding.explanation.strip()]))
 
 
 def quotes(report: Report) -> bool:
-    """Whether a report is made of its statements: its summary then says what its findings say."""
+    """Whether a report quotes its statements, so that its summary repeats its findings."""
     return bool(report.findings) and report.findings[0].explanation in report.summary
 
 
 def read_tokens(report: Report) -> int:
-    """About how many tokens a report is when it is read (`report_texts`)."""
+    """Estimate the tokens of a report in `report_texts`."""
     if quotes(report):
-        return rough_tokens(
-            " ".join([report.title, *(finding.explanation for finding in report.findings)])
-        )
-    findings = " ".join(map(_finding_text, report.findings))
-    return rough_tokens(f"{report.title} {report.summary} {findings}")
+        texts = [report.title, *(finding.explanation for finding in report.findings)]
+    else:
+        texts = [report.title, report.summary, *map(_finding_text, report.findings)]
+    return rough_tokens(" ".join(texts))
 
 
 def with_near_sentences(
     texts: ReportTexts, near: Sequence[Evidence], index: CommunityChunkIndex
 ) -> ReportTexts:
-    """With the sentences near to the question among the findings of the report whose community they
-    speak of; those of no such report, and those that stand there already, are left out.
+    """Add the sentences near to the question to the reports whose communities they name.
+
+    Sentences without such a report, or already in the pool, are left out.
     """
     home = {piece.chunk: index.of(piece.chunk, texts.offered) for piece in near}
     pool, new = _added(texts.pool, (piece for piece in near if home[piece.chunk] is not None))
@@ -140,18 +139,14 @@ def with_near_sentences(
 def with_sentences(
     pool: Sequence[Evidence], chunks: Sequence[Chunk]
 ) -> tuple[list[Evidence], list[Evidence]]:
-    """The pool with the sentences of these chunks that do not stand in it yet, and those
-    sentences.
-    """
+    """Add the sentences of chunks to a pool; return the new pool, and what was added."""
     return _added(pool, (piece for piece in pool_of(chunks) if not piece.label))
 
 
 def _added(
     pool: Sequence[Evidence], pieces: Iterable[Evidence]
 ) -> tuple[list[Evidence], list[Evidence]]:
-    """The pool with those of the pieces whose places it does not hold yet, and these, by their new
-    numbers.
-    """
+    """Add the pieces whose places are not in the pool; number them; return the pool and these."""
     known = {(piece.document, piece.start, piece.end) for piece in pool}
     other = (piece for piece in pieces if (piece.document, piece.start, piece.end) not in known)
     new = [piece._replace(number=number) for number, piece in enumerate(other, len(pool))]
@@ -159,7 +154,7 @@ def _added(
 
 
 def text_of(piece: Evidence) -> str:
-    """The evidence as one line."""
+    """Return the evidence as one line."""
     return " ".join(piece.text.split())
 
 
@@ -168,8 +163,9 @@ def text_of(piece: Evidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A partial answer: what is said, how much it helps (1-100), the findings that show it, its
-    report and source.
+    """A partial answer; `score` says how much it helps (1-100), `findings` are what shows it.
+
+    `report` (a community) and `source` (a title) are those of the first finding, or empty.
     """
 
     text: str
@@ -180,9 +176,7 @@ class Point:
 
 
 def shuffled(reports: Sequence[T], seed: str) -> list[T]:
-    """In an order of their own, the same for the same seed, so that no neighbourhood of reports
-    fills one portion.
-    """
+    """Shuffle reports, so that a portion is not filled by neighbours."""
     mixed = list(reports)
     random.Random(seed).shuffle(mixed)  # noqa: S311 -- an order, not a secret
     return mixed
@@ -192,7 +186,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 async def partial_answers(
     texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial
 ) -> list[Point]:
-    """Find the points that go into the answer, most helpful first."""
+    """Find the points for the answer, the most helpful first."""
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
     calls = [
@@ -213,72 +207,62 @@ async def _points_of(
 
 
 def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]]) -> list[Point]:
-    """What a step wrote, each point with the name of the text, and the source, of the first finding
-    that shows it.
-    """
+    """Give each point the report and the source of the first finding that shows it."""
     of = {
         piece.number: (name, piece.title or piece.document)
         for name, text in texts
         for _, piece in text.findings
     }
-    return [
-        Point(
-            point.text,
-            point.score,
-            tuple(point.findings),
-            *(of[point.findings[0]] if point.findings else NOWHERE),
-        )
-        for point in written
-    ]
+    points = []
+    for point in written:
+        report, source = of[point.findings[0]] if point.findings else ("", "")
+        points.append(Point(point.text, point.score, tuple(point.findings), report, source))
+    return points
 
 
 def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
-    """Of points, best first, those that the final answer reads.
+    """Choose the points that the final answer reads from points in order, best first.
 
-    A model's points by their score alone until the prompt is full (GraphRAG 2.6); without a model a
-    few of each source.
+    A model's points are taken by their score alone until the prompt is full (GraphRAG 2.6); without
+    a model a few are taken from each source.
     """
     most = answerer.policy.limits.points
     if answerer.is_offline:
         return spread(points, min(most, ANSWER_TOKENS), lambda point: rough_tokens(point.text))
-    return first_fitting(
-        (point for point in points if point.score > 0), lambda point: rough_tokens(point.text), most
-    )
+    helpful = (point for point in points if point.score > 0)
+    return first_fitting(helpful, lambda point: rough_tokens(point.text), most)
 
 
 def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:
-    """The points that are quoted where no model writes: none twice, the most helpful first, as many
-    as fit. A point counts half as much for each time that its source has spoken.
+    """Choose the points to quote without a model, most helpful first, within `most` tokens.
+
+    None repeats another. A point counts half as much for each earlier point of its source.
     """
     top = max((point.score for point in points), default=0)
     left = [point for point in points if point.score >= max(1.0, LEAST_SHARE * top)]
     terms = {point: frozenset(concept_terms(point.text)) for point in left}
     chosen: list[Point] = []
-    spoken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     while left and len(chosen) < MOST_POINTS:
-        best = max(
-            left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point))
-        )
+        # Of equals `max` returns the first.
+        best = max(left, key=lambda point: point.score * 0.5 ** counts[point.source])
         left.remove(best)
         own = terms[best]
+        others = [terms[other] for other in chosen]
         if any(
-            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other]))
-            or own == terms[other]
-            for other in chosen
+            own == other or len(own & other) > ALIKE * min(len(own), len(other)) for other in others
         ):
             continue
         most -= size(best)
         if chosen and most < 0:
             break
         chosen.append(best)
-        spoken[best.source] += 1
+        counts[best.source] += 1
     return chosen
 
 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:
-    """The points of each source together, the best source first; its title stands over the first of
-    them, where there are several sources.
-    """
+    """Yield the points of each source together; with several sources, the first gets its title."""
     groups = by_key((point.source, point) for point in points)
     for source, group in groups.items():
         head = f"{source}:\n" if source and len(groups) > 1 else ""
@@ -290,17 +274,14 @@ def by_source(points: Sequence[Point]) -> Iterator[Point]:
 # --- what to look up next -------------------------------------------------------------------------
 
 
-# How many follow-ups are looked up, and how far from the reports one may come up (1: from the
-# reports alone).
+# How many follow-ups are looked up, and from which depth none are taken (the reports have depth 0).
 LOOK_UPS: Mapping[Effort, tuple[int, int]] = {"low": (2, 1), "medium": (5, 2), "high": (10, 3)}
-DECAY = 0.7  # what is asked further on counts less
+DECAY = 0.7  # the weight of a follow-up, for each level of depth
 
 
 @dataclass
 class Agenda:
-    """What is still to be looked up: the most helpful first, then what came first; nothing
-    twice.
-    """
+    """What is still to be looked up: the most helpful first, nothing twice."""
 
     most: int
     depth: int
@@ -309,30 +290,27 @@ class Agenda:
     _known: set[str] = field(default_factory=set)
 
     def add(self, follow_ups: Sequence[FollowUp], depth: int) -> None:
-        """Follow-ups that came up at a depth (0: the reports); what is too deep or known is
-        dropped.
-        """
+        """Add follow-ups that came up at a depth, except those that are too deep or known."""
         for follow_up in follow_ups if depth < self.depth else ():
             if (key := fold(follow_up.question.strip())) and key not in self._known:
                 self._known.add(key)
                 rank = -follow_up.score * DECAY**depth, len(self._known)
-                self._waiting.append((*rank, depth + 1, follow_up.question))
+                heappush(self._waiting, (*rank, depth + 1, follow_up.question))
 
     def next(self) -> tuple[str, int] | None:
-        """(question, depth) of the best one; None where nothing is left or enough was looked up."""
+        """Take the best question with its depth; None if there is none, or enough was looked up."""
         if not self._waiting or self.looked_up >= self.most:
             return None
         self.looked_up += 1
-        best = min(self._waiting)
-        self._waiting.remove(best)
-        return best[3], best[2]
+        *_, depth, question = heappop(self._waiting)
+        return question, depth
 
 
 @step("explore", BRIEF, asks_model=True)
 async def explore(
     focus: str, texts: Sequence[tuple[str, Offered]], topic: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
-    """Find the points of these texts (name, text), and what to look up next."""
+    """Find the points of named texts, and what to look up next."""
     offered = [text for _, text in texts]
     explored = await helped(explorer, lambda step: step.run(focus, offered, topic), QUOTED)
     return _points(explored.points, texts), explored.follow_ups

@@ -1,10 +1,9 @@
-"""Which reports a question about the whole collection reads: those of a level, or the relevant
-branches.
+"""Selecting the reports that a question about the whole collection reads.
 
-Whatever is chosen is an antichain: no report is read together with one above or below it on its
-branch, so that nothing is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic
-selection after the authors' later practice: a model rates reports by their openings, or what lies
-near to the question in their communities does.
+They are those of a level, or of the relevant branches. No report is read together with one above or
+below it, so that nothing is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6, and for
+the dynamic selection the authors' later practice: a model rates reports by their openings, or the
+passages near to the question rate their communities.
 """
 
 from collections import defaultdict
@@ -26,34 +25,30 @@ from tasks.read_reports.near import CommunityChunkIndex, NearPassages
 from tasks.retrying import BRIEF
 from tasks.step import step
 
-# Openings of reports that one rating call has room for: each has an equal share of its tokens.
+# A rating call has room for so many openings of reports, each with an equal share of its tokens.
 REPORTS_A_CALL = 60
-PER_REPORT = 30  # its number, and its reason and rating in the answer
-# (reports) → how relevant each is to the question, 0-1; None: unrated.
+PER_REPORT = 30  # tokens: its number, and its reason and rating in the answer
+# Rates how relevant reports are to the question, 0-1; None: unrated.
 ReportRater = Callable[[Sequence[Report]], Awaitable[list[float | None]]]
-# How many tokens a report is when it is read.
+# Returns how many tokens a report has when it is read.
 Size = Callable[[Report], int]
-# (communities) → their reports, in order.
+# Returns the reports of communities, in order.
 Reader = Callable[[Sequence[str]], Sequence[Report]]
 READ_AT_ONCE = 100
-# Of more reports than these no words are looked at where their communities hold least of what is
-# near to the question.
-MOST_RATED = 4_000
-# Without a model's ratings a report is read or followed from this share of the best root's rating
-# on; the best roots are in any case.
+MOST_RATED = 4_000  # reports whose words are compared, of the communities nearest to the question
+# Without a model a report is followed if it has this share of the best root's rating; so are the
+# best roots in any case.
 KEPT_SHARE = 0.25
 LEAST_ROOTS = 16
-# Of a model's ratings: from "touches the matter" on. Where no root has that the best few are read.
+# With a model's ratings: those from "touches the matter" on, or else the best few roots.
 TOUCHES = 0.4
-UNRATED = "unrated reports are read in the order of the search"
 LEAST_READ = 5
+UNRATED = "unrated reports are read in the order of the search"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many roots are looked at, how many reports on each level below, and how many tokens of
-    reports are read.
-    """
+    """How many roots and reports on each level below are rated, and how many tokens are read."""
 
     roots: int
     below: int
@@ -61,7 +56,7 @@ class Reach:
 
 
 def reach_of(policy: Policy) -> Reach:
-    """The reach by effort; `tokens` fills one, two or eight calls of the map step."""
+    """Return the reach of an effort; `tokens` fills one, two or eight calls of the map step."""
     calls = {"low": 1, "medium": 2, "high": 8}[policy.effort]
     roots, below = {"low": (40, 24), "medium": (60, 40), "high": (400, 400)}[policy.effort]
     return Reach(roots, below, calls * policy.limits.map)
@@ -69,9 +64,10 @@ def reach_of(policy: Policy) -> Reach:
 
 @dataclass(frozen=True)
 class ReportTree:
-    """Where reports stand, by community: `above` and `below` lead to the nearest reports above and
-    under each, `roots` have none above; `ratings` tell how much each counts (0-10), `members` are
-    its entities. `read` gives reports.
+    """The reports by community, each with the nearest ones above and below it.
+
+    `roots` have none above them. `ratings` are those of the reports themselves (0-10), `members`
+    the entities of each; `read` loads reports.
     """
 
     ratings: Mapping[str, float]
@@ -83,16 +79,14 @@ class ReportTree:
     read: Reader
 
     def in_turn(self, names: Sequence[str]) -> Iterator[Report]:
-        """These reports, some at a time, for whoever may not want all."""
+        """Load reports in portions, for a caller that may not need all of them."""
         for start in range(0, len(names), READ_AT_ONCE):
             yield from self.read(names[start : start + READ_AT_ONCE])
 
 
 @dataclass(frozen=True)
 class SelectedReports:
-    """The reports to read, best first, the ratings given on the way (by community), and how many
-    reports were left without a look.
-    """
+    """The reports to read, best first, the ratings given to reports, and the number left unseen."""
 
     reports: tuple[Report, ...]
     ratings: Mapping[str, float]
@@ -102,9 +96,7 @@ class SelectedReports:
 def tree_of(
     communities: Sequence[Community], ratings: Mapping[str, float], read: Reader
 ) -> ReportTree:
-    """The reports with these ratings as a tree; a community without one is passed through to the
-    one above it.
-    """
+    """Build the tree of the reports with these ratings; other communities are skipped."""
     parents = {community.id: community.parent for community in communities}
     above: dict[str, str | None] = {}
     for name in ratings:
@@ -126,7 +118,7 @@ def tree_of(
 
 
 def at_level(tree: ReportTree, level: int) -> SelectedReports:
-    """The reports of a level (0 is the root), with those of branches that end above it."""
+    """Select the reports of a level (0 is the root), and those of branches that end above it."""
     chosen: list[str] = []
     waiting = list(tree.roots)
     while waiting:
@@ -145,13 +137,12 @@ async def descend(
     reach: Reach,
     rate: ReportRater | None = None,
 ) -> SelectedReports:
-    """From the roots down, level by level: what is not relevant is left with all that is under it.
+    """Select reports from the roots down; what is not relevant is left with all that is below it.
 
-    `estimates` are ratings without a model, by community (0 where there is none): where there are
-    too many reports they choose those that `rate` (a model; None: nobody) is asked about, whose
-    ratings stand. What it leaves unrated is read after what it rated, in the order of the
-    estimates. A report gives way to those under it that are at least as relevant; where none is, it
-    is read itself. What is read, best first, is within the reach.
+    `estimates` are ratings without a model, by community (0 if missing). They choose the reports
+    that `rate` (a model, if any) is asked about, whose ratings are then decisive. A report gives
+    way to those below it that are at least as relevant; if there are none, it is read itself.
+    Reports that the model leaves unrated come after the rated ones, in the order of the estimates.
     """
     branch: dict[str, float] = defaultdict(float)
     for name, estimate in estimates.items():
@@ -195,25 +186,21 @@ async def descend(
         front = following
     read.sort(key=lambda name: (-ratings[name], -estimates.get(name, 0.0), name))
     chosen = first_fitting(tree.in_turn(read), size, reach.tokens)
-    told = {name: rating for name, rating in given.items() if rating is not None}
-    return SelectedReports(tuple(chosen), told, len(tree.ratings) - len(ratings))
+    known = {name: rating for name, rating in given.items() if rating is not None}
+    return SelectedReports(tuple(chosen), known, len(tree.ratings) - len(ratings))
 
 
 def weightiest(
     tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach
 ) -> SelectedReports:
-    """The roots that count most, for a question about everything: none of them is more to the point
-    than another.
-    """
+    """Select the roots with the best estimates, for a question about everything."""
     roots = sorted(tree.roots, key=lambda name: (-estimates[name], name))
     chosen = first_fitting(tree.in_turn(roots), size, reach.tokens)
     return SelectedReports(tuple(chosen), {}, len(tree.ratings) - len(chosen))
 
 
 def _with_unrated(given: Mapping[str, float | None]) -> dict[str, float]:
-    """The ratings, where what is unrated counts as the least that is read: nobody said that it does
-    not help.
-    """
+    """Rate what the model left unrated as the least that is read: it may still help."""
     return {name: TOUCHES if rating is None else rating for name, rating in given.items()}
 
 
@@ -231,9 +218,9 @@ async def _rated(
 def estimated_ratings(
     tree: ReportTree, near: NearPassages, grounds: CommunityChunkIndex
 ) -> dict[str, float]:
-    """Ratings (0-1) of reports, by community, without a model: what lies near to the question in
-    the community, and the report's words; where the question asks about everything, how much it
-    counts in the collection. One without a rating has 0.
+    """Estimate ratings (0-1) of reports by their words and the passages of their communities.
+
+    For a question about everything they are the reports' own ratings. Missing ones count as 0.
     """
     if not near.topic.asked:
         return {name: rating / 10 for name, rating in tree.ratings.items()}
@@ -253,10 +240,9 @@ def estimated_ratings(
 async def rate_reports(
     reports: Sequence[Report], estimates: Mapping[str, float], topic: CollectionTopic, rater: Rate
 ) -> list[float | None]:
-    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary;
-    many in one call.
+    """Rate the relevance of reports, 0-1, by their titles and openings, many in one call.
 
-    None for what a model leaves unrated, or gives no usable answer for.
+    None stands for those that the model leaves unrated.
     """
     limits = rater.policy.limits
     openings = [
@@ -278,7 +264,7 @@ async def rate_reports(
 async def _ratings(
     openings: Sequence[Evidence], topic: CollectionTopic, rater: Rate
 ) -> list[float | None]:
-    """The ratings of one call; a usable answer that leaves some out is told in the trace too."""
+    """Rate in one call; the trace says if the answer leaves some out."""
     unrated: list[float | None] = [None] * len(openings)
     ratings = await helped(
         rater,
@@ -294,14 +280,12 @@ async def _ratings(
 
 
 def rating_tokens(report: Report, limits: TokenLimits) -> int:
-    """About how many tokens a report is when it is rated."""
+    """Estimate the tokens of a report when it is rated."""
     return rough_tokens(f"{report.title} {opening_of(report, limits)}") + PER_REPORT
 
 
 def opening_of(report: Report, limits: TokenLimits) -> str:
-    """The first sentences of a report's summary that fit; the first one, cut, where it goes on for
-    long.
-    """
+    """Return the first sentences of a report's summary that fit; a long first one is cut."""
     most = limits.rate // REPORTS_A_CALL
     texts = [
         " ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)

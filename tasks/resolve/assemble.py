@@ -1,7 +1,7 @@
-"""What the mentions of each thing add up to: entities, relations and claims, as people edited them.
+"""Assemble the mentions of each group of names into entities, relations and claims, with edits.
 
-All of them, or those of the things that a change touches; each is the same either way. An edit is
-applied to what the edits before it have made; one whose names no text holds changes nothing.
+A subset of groups gives the same records as all of them. Each edit is applied to the result of the
+edits before it; one whose names no text holds changes nothing.
 """
 
 from collections import Counter, defaultdict
@@ -26,13 +26,12 @@ from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import DeadLetter, content_id
 from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
 
-Given = Mapping[
-    str, str
-]  # what people say a group is: its kind, name and description, where they say one
+# The kind, name and description that people gave a group.
+Given = Mapping[str, str]
 
 
 def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping[str, Given]]:
-    """The groups after all edits, and what people say of them, by group."""
+    """Return the groups after all edits, and what people gave them."""
     if not edits:
         return resolved, {}
     keys, reasons, given = dict(resolved.keys), dict(resolved.reasons), dict[str, Given]()
@@ -49,18 +48,15 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
         reasons.update(dict.fromkeys(places, reason))
 
     for edit in edits:
-        target, other = (
-            _group_of(subject, keys, by_name) for subject in (edit.subject, edit.other)
-        )
+        target = _group_of(edit.subject, keys, by_name)
+        other = _group_of(edit.other, keys, by_name) if edit.other else None
         if target is None:
             continue
         known = given.get(target, {})
         if edit.action == "change":
-            changed = {name: getattr(edit, name) for name in ("kind", "name", "description")}
-            given[target] = {
-                **known,
-                **{name: value for name, value in changed.items() if value is not None},
-            }
+            fields = {"kind": edit.kind, "name": edit.name, "description": edit.description}
+            changed = {name: value for name, value in fields.items() if value is not None}
+            given[target] = {**known, **changed}
         elif edit.action == "split":
             leaving = _leaving(edit, members[target])
             first = min((key for _, key in leaving), default="")
@@ -72,13 +68,8 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
 
 
 def _group_of(
-    subject: Subject | None,
-    keys: Mapping[DocumentName, str],
-    by_name: Mapping[str, set[DocumentName]],
+    subject: Subject, keys: Mapping[DocumentName, str], by_name: Mapping[str, set[DocumentName]]
 ) -> str | None:
-    """The group that most places of the subject are in."""
-    if subject is None:
-        return None
     places = by_name.get(name_key(subject.name), set())
     counted = Counter(
         keys[place] for place in places if not subject.documents or place[0] in subject.documents
@@ -87,13 +78,13 @@ def _group_of(
 
 
 def _leaving(edit: Edit, places: set[DocumentName]) -> set[DocumentName]:
-    """The places that a split takes away; none where nothing would be left."""
+    """Return the places that a split takes away: not all, for then nothing would be left."""
     names = {name_key(name) for name in edit.names}
     leaving = {place for place in places if place[1] in names or place[0] in edit.documents}
     return leaving if leaving != places else set()
 
 
-# --- records --------------------------------------------------------------------------------------
+# --- records ---
 
 
 def claims_of(
@@ -102,20 +93,18 @@ def claims_of(
     keys: Mapping[DocumentName, str],
     wanted: Collection[str] | None,
 ) -> tuple[Claim, ...]:
-    """The claims about the wanted groups (None: all) by id; what two overlapping chunks claim of
-    the same words is one. `documents`: by chunk.
+    """Return the claims about the wanted groups (None: all), by id; `documents` by chunk.
 
-    An object that turns out to be the subject is none.
+    The same words claimed in two overlapping chunks are one claim. An object that turns out to be
+    the subject is dropped.
     """
     claims: dict[str, Claim] = {}
     for extraction in extractions:
         document = documents[extraction.chunk]
         for mention in extraction.claims:
-            group, of = (
-                keys[document, name_key(name)] if name else None
-                for name in (mention.subject, mention.object)
-            )
-            if group is None or not (wanted is None or group in wanted or of in wanted):
+            group = keys[document, name_key(mention.subject)]
+            of = keys[document, name_key(mention.object)] if mention.object else None
+            if not (wanted is None or group in wanted or of in wanted):
                 continue
             subject, other = entity_id(group), None if of in (None, group) else entity_id(of)
             words = (
@@ -137,22 +126,21 @@ def claims_of(
 
 _TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
 
-_Triple = tuple[str, str, str]  # the groups of source and target, and the predicate's key
+_Triple = tuple[str, str, str]  # the groups of source and target, the key of the predicate
 
 
 @dataclass(frozen=True)
 class ResolvedGraph(GraphRows):
-    """Entities and relations with every place that names them, why names were joined, and claims.
+    """Entities, relations and claims, every place that names them, and why names were joined.
 
-    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the
-    documents, and `statements` the same for each relation that has several. `dead_letters` are
-    decisions that a model refused.
+    `evidence` holds the distinct sentences that describe each entity, in the order of documents;
+    `statements` the same for each relation that has several. `dead_letters` are decisions that a
+    model refused.
 
-    With `touched` these are only the entities of that list which there (still) are, with what
-    touches them; of those in `lost` something may have gone. None says that it is all of the graph.
-    `names`, by id, are those of entities outside that their relations lead to. `strengths`, by
-    relation, are the sums behind the weights. `size` in entities, `places` and `decisions` (a
-    model's) are always the whole graph's.
+    With `touched`, the rows are only those of these entities, as far as they still exist; entities
+    in `lost` may have lost something. Without it, they are the whole graph. `names` holds those of
+    other entities that the relations lead to. `size` (in entities), `places` and the `decisions`
+    of the model always cover the whole graph.
     """
 
     evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -166,13 +154,18 @@ class ResolvedGraph(GraphRows):
     decisions: Mapping[str, PairDecision] = field(default_factory=dict)
 
     def without_rows(self) -> "ResolvedGraph":
-        """What the steps after it need of a graph whose rows are stored."""
-        kept = ("touched", "lost", "size", "places", "decisions")
-        return ResolvedGraph(**{name: getattr(self, name) for name in kept})
+        """Return what later steps need of a graph whose rows are stored."""
+        return ResolvedGraph(
+            touched=self.touched,
+            lost=self.lost,
+            size=self.size,
+            places=self.places,
+            decisions=self.decisions,
+        )
 
 
 def entity_id(group: str) -> str:
-    """The id of the entity that a group of names becomes."""
+    """Return the id of the entity that a group of names becomes."""
     return content_id("ent", group)
 
 
@@ -183,24 +176,20 @@ def assemble(
     given: Mapping[str, Given],
     wanted: Collection[str] | None = None,
 ) -> ResolvedGraph:
-    """The records of the wanted groups and of all relations that touch one (None: of everything),
-    by their ids.
+    """Make the records of the wanted groups (None: all) and of all relations that touch them.
 
-    `documents`: by chunk. Relation weights are strengths divided by the largest of those there are
-    (GraphRAG, section 2.3), so 0 < weight ≤ 1.
+    `documents` by chunk. The weight of a relation, in (0, 1], is its strength divided by the
+    largest strength among these (GraphRAG, section 2.3).
     """
-    mentions, statements = _sorted(extractions, documents, resolved, wanted)
-    ids = {
-        group: entity_id(group)
-        for group in {*mentions, *(end for triple in statements for end in triple[:2])}
-    }
-    # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
+    mentions, statements = _grouped(extractions, documents, resolved.keys, wanted)
+    degree = Counter(end for triple in statements for end in triple[:2])
+    ids = {group: entity_id(group) for group in {*mentions, *degree}}
+    # fsum is exact: the order of documents cannot change the last digit of a weight.
     strengths = {
         triple: fsum(statement.weight for statement in group)
         for triple, group in statements.items()
     }
     heaviest = max(strengths.values(), default=1.0) or 1.0
-    degree = Counter(end for triple in statements for end in triple[:2])
     relations = {
         triple: _relation(triple, group, strengths[triple] / heaviest, ids)
         for triple, group in statements.items()
@@ -211,42 +200,31 @@ def assemble(
     return ResolvedGraph(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
         aliases=_aliases(mentions, ids, entities, resolved, documents),
-        entity_occurrences=_occurrences(
-            {
-                (ids[key], mention.chunk, mention.start, mention.end)
-                for key, of in mentions.items()
-                for mention in of
-            }
-        ),
+        entity_occurrences=_occurrences((ids[key], of) for key, of in mentions.items()),
         relations=tuple(sorted(relations.values(), key=lambda relation: relation.id)),
         relation_occurrences=_occurrences(
-            {
-                (relations[triple].id, statement.chunk, statement.start, statement.end)
-                for triple, of in statements.items()
-                for statement in of
-            }
+            (relations[triple].id, of) for triple, of in statements.items()
         ),
         claims=claims_of(extractions, documents, resolved.keys, wanted),
         evidence={ids[key]: _stated(of, documents) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated
             for triple, of in statements.items()
-            if len(of) > 1 and len(stated := _stated(of, documents)) > 1
+            if len(stated := _stated(of, documents)) > 1
         },
         strengths={relations[triple].id: strengths[triple] for triple in statements},
     )
 
 
-def _sorted(
+def _grouped(
     extractions: Sequence[Extraction],
     documents: Mapping[str, str],
-    resolved: Resolved,
+    keys: Mapping[DocumentName, str],
     wanted: Collection[str] | None,
 ) -> tuple[dict[str, list[Mention]], dict[_Triple, list[RelationMention]]]:
-    """The mentions of the wanted groups, and the statements that touch one."""
+    """Return the mentions of each wanted group, and the statements of each triple with one."""
     mentions: dict[str, list[Mention]] = defaultdict(list)
     statements: dict[_Triple, list[RelationMention]] = defaultdict(list)
-    keys = resolved.keys
     for extraction in extractions:
         document = documents[extraction.chunk]
         for mention in extraction.mentions:
@@ -264,30 +242,28 @@ def _sorted(
 def _stated(
     group: Sequence[Mention] | Sequence[RelationMention], documents: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What is said of a thing or a relation, each wording once, in the order of the documents."""
-    described = (each for each in group if each.description)
-    ordered = sorted((documents[each.chunk], each.start, each.description) for each in described)
+    ordered = sorted(
+        (documents[each.chunk], each.start, each.description) for each in group if each.description
+    )
     return tuple(dict.fromkeys(text for *_, text in ordered))
 
 
-def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
-    return tuple(map(Occurrence._make, sorted(places)))
+def _occurrences(
+    groups: Iterable[tuple[str, Sequence[Mention] | Sequence[RelationMention]]],
+) -> tuple[Occurrence, ...]:
+    places = {(item, of.chunk, of.start, of.end) for item, group in groups for of in group}
+    return tuple(Occurrence(*place) for place in sorted(places))
 
 
 def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given) -> Entity:
     names = Counter(mention.name for mention in mentions)
-    name = max(
-        names,
-        key=lambda name: (
-            bool(qualifier_of(name)),
-            not name.startswith(_TITLED),
-            names[name],
-            len(name),
-            name,
-        ),
-    )
+
+    def rank(name: str) -> tuple[bool, bool, int, int, str]:
+        is_plain = not name.startswith(_TITLED)
+        return bool(qualifier_of(name)), is_plain, names[name], len(name), name
+
     kind = main_kind(Counter(mention.kind for mention in mentions))
-    made = {"name": name, "kind": kind, "description": "", **given}
+    made = {"name": max(names, key=rank), "kind": kind, "description": "", **given}
     return Entity(entity, **made, mentions=len(mentions), degree=degree)
 
 
@@ -298,35 +274,30 @@ def _aliases(
     resolved: Resolved,
     documents: Mapping[str, str],
 ) -> tuple[Alias, ...]:
+    """Return the other names of each entity, and why they joined it."""
     shown = {entity.id: entity.name for entity in entities}
     aliases: list[Alias] = []
-    for key, mentions in groups.items():
-        entity, name = ids[key], shown[ids[key]]
-        by_name: dict[str, set[str]] = {}
+    for group, mentions in groups.items():
+        entity, name = ids[group], shown[ids[group]]
+        reasons: dict[str, set[str]] = defaultdict(set)
         for mention in mentions:
-            reasons = by_name.setdefault(mention.name, set())
-            if reason := resolved.reasons.get((documents[mention.chunk], name_key(mention.name))):
-                reasons.add(reason)
-        # Of two names that were joined the reason may stand with the one that is shown.
-        of_shown = by_name.pop(name, set())
-        for other, reasons in by_name.items():
-            reason = (
-                "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
-            )
-            aliases.append(
-                Alias(
-                    entity=entity, name=other, reason=reason or "the same name, written differently"
-                )
-            )
+            place = documents[mention.chunk], name_key(mention.name)
+            reasons[mention.name].add(resolved.reasons.get(place, ""))
+        # The reason for joining two names may stand with the one that is shown.
+        of_shown = reasons.pop(name, set())
+        for other, own in reasons.items():
+            joined = name_key(other) != name_key(name)
+            known = sorted(filter(None, own)) or sorted(filter(None, of_shown))
+            reason = known[0] if joined and known else "the same name, written differently"
+            aliases.append(Alias(entity=entity, name=other, reason=reason))
     return tuple(sorted(aliases, key=lambda alias: (alias.entity, alias.name)))
 
 
 @lru_cache(maxsize=1_000_000)
 def predicate_key(predicate: str) -> str:
-    """The form under which predicates are compared: folded stems."""
-    return " ".join(
-        stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split()
-    )
+    """Return the form under which predicates are compared: their folded stems."""
+    words = fold(predicate).replace("_", " ").replace("/", " ").split()
+    return " ".join(map(stem, words))
 
 
 def _relation(
@@ -334,20 +305,13 @@ def _relation(
 ) -> Relation:
     source, target, key = ids[triple[0]], ids[triple[1]], triple[2]
     wordings = Counter(statement.predicate for statement in group)
-    described = min(
-        (
-            (len(statement.description), statement.description)
-            for statement in group
-            if statement.description
-        ),
-        default=(0, ""),
-    )
+    descriptions = (statement.description for statement in group if statement.description)
     return Relation(
         id=content_id("rel", source, target, key),
         source=source,
         target=target,
         predicate=max(wordings, key=lambda wording: (wordings[wording], wording)),
-        description=described[1],
+        description=min(descriptions, key=lambda text: (len(text), text), default=""),
         weight=weight,
         count=len(group),
         keys=tuple(sorted({key for statement in group for key in statement.keys})),

@@ -1,12 +1,12 @@
-"""Which names mean one thing: one form, what texts state, and a model's verdict on near names.
+"""Decide which names mean one thing, by form, by what texts state, and by a model's verdicts.
 
-A pure function of the mentions, of the verdicts and of vectors; no order and no history counts.
+The result is a pure function of mentions, verdicts and vectors; no order and no history counts.
 
-1. Names that differ in their writing alone have one form ("Tolkien, J. R. R.", "Hask Steel Inc.").
+1. Names that differ only in their spelling have one form ("Tolkien, J. R. R.", "Hask Steel Inc.").
 2. Names that a text states to mean the same are one ("A, also known as B", 中文(English)).
 3. A document whose title qualifies a name ("Mercury (planet)") means that thing by the bare name;
    where nothing else bears the name, every document does.
-4. Names with near vectors beside the same rare names are one where a model says so.
+4. Names that have near vectors and share rare neighbours are one where a model says so.
 """
 
 from collections import Counter, defaultdict
@@ -30,41 +30,41 @@ _SAME_FORM = "the same name in another form"
 _STATED = "the text states that both names mean the same"
 _QUALIFIED = "only one thing of this name is described"
 _TITLED = "the document's title names it with a qualifier"
-# A model is asked of each name and its nearest ones from this cosine on. On 3,196 aliases of 268
-# things that is 1.4 pairs a name, .96 of them right; 5 from .6 on would be 2.5 pairs a name
+# A model is asked about each name and its nearest ones with at least this cosine. On 3,196 aliases
+# of 268 things these are 1.4 pairs a name, .96 of them right; 5 with at least .6 would be 2.5
 # (`python -m benchmarks resolution`).
 NEAREST = 3
 LEAST_COSINE = 0.7
-_TELLING = 6  # documents, at most, that name what is to tell something
-_PASSAGES = 20  # of a name whose other names are compared
+_MOST_DOCUMENTS = 6  # that name a rare neighbour
+_MOST_PASSAGES = 20  # of a name whose neighbours are read
 _ROWS = 1024  # vectors compared at once
 
-OpenPair = tuple[tuple[str, str], Pair]  # two keys, and what there is to decide on them by
+OpenPair = tuple[tuple[str, str], Pair]  # two keys, and what a model reads of them
 
 
 class Extractions(Protocol):
-    """All extractions of a generation; no more is read than is needed: its `ExtractionStore`."""
+    """All extractions of a generation, as `ExtractionStore` holds them."""
 
     def names(self) -> Iterable[tuple[str, str, int]]:
-        """(name, kind, how often it is mentioned as that), by name."""
+        """Return (name, kind, number of mentions), by name."""
 
     def naming(self) -> Iterable[tuple[str, str]]:
-        """(chunk, name), each once."""
+        """Return each (chunk, name) once."""
 
     def related(
         self, predicate: str, names: Collection[str]
     ) -> Iterable[tuple[str, str, str, str]]:
-        """(chunk, source, predicate, target) of statements with this predicate or a name."""
+        """Return (chunk, source, predicate, target) of statements with this predicate or a name."""
 
     def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
-        """Those of these chunks (None: of all), whole."""
+        """Return the extractions of these chunks, or of all."""
 
 
 @dataclass(frozen=True)
 class NamesRead:
-    """What the mentions say of each key of a name, sorted, and what is joined without a model.
+    """The keys of all names, sorted, and what is joined without a model.
 
-    `keys` by document and `documents` by key, `written` the ways in which a key is written,
+    `keys` are by document and `documents` by key; `written` holds the spellings of each key,
     `titles` the key of each document's title.
     """
 
@@ -79,7 +79,7 @@ class NamesRead:
 def names_read(
     extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]
 ) -> NamesRead:
-    """`documents` maps chunks to documents, `titles` documents to titles."""
+    """Read all names; `documents` maps chunks to documents, `titles` documents to titles."""
     written: dict[str, list[str]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name, kind, count in extractions.names():
@@ -93,8 +93,7 @@ def names_read(
     in_order = {document: sorted(keys[document]) for document in sorted(keys)}
     stated = {
         (name_key(source), name_key(target))
-        for _, source, predicate, target in extractions.related(ALIAS_PREDICATE, ())
-        if predicate == ALIAS_PREDICATE
+        for _, source, _, target in extractions.related(ALIAS_PREDICATE, ())
     }
     kinds = {key: main_kind(counted) for key, counted in counts.items()}
     title_keys = {document: name_key(title) for document, title in titles.items()}
@@ -114,11 +113,9 @@ def _joined(
     titled: Collection[str],
     stated: Sequence[tuple[str, str]],
 ) -> Iterator[tuple[str, str, str]]:
-    """The pairs of keys that mean one thing without a model's verdict, and why."""
+    """Yield the pairs of keys that mean one thing without a model's verdict, and why."""
     qualified = by_key((bare, key) for key in sorted(written) if (bare := bare_key(key)))
-    shared = {
-        bare for bare, keys in qualified.items() if len(keys) > 1
-    }  # names that several things bear
+    shared = {bare for bare, keys in qualified.items() if len(keys) > 1}
     partners: dict[str, set[str]] = defaultdict(set)
     for one, other in stated:
         partners[one].add(other)
@@ -136,24 +133,23 @@ def _joined(
     alone = (key for key in sorted(written) if key not in shared and not bare_key(key))
     for same in by_key((form(name), key) for key in alone for name in written[key]).values():
         for key in same[1:]:
-            # Two documents with a title each are about two things.
+            # Two titles of documents are two things.
             if not kinds_differ(kinds[same[0]], kinds[key]) and not {key, same[0]} <= set(titled):
                 yield same[0], key, _SAME_FORM
 
 
 def _is_of_several(key: str, partners: Collection[str]) -> bool:
-    """Whether a short form stands for several full names."""
     return " " not in key and sum(" " in partner for partner in partners) > 1
 
 
 def resolve(read: NamesRead, verdicts: Iterable[tuple[tuple[str, str], Decided]]) -> Resolved:
-    """The group of every (document, key), called by its least key."""
-    union, reasons = UnionFind(sorted(read.written)), dict[str, str]()
+    """Return the group of every (document, key), called by its least key."""
     same = [(*keys, decided.reason) for keys, decided in verdicts if decided.same]
-    for one, other, reason in [*read.joined, *same]:
-        union.union(one, other)
+    joined, reasons = [*read.joined, *same], dict[str, str]()
+    for one, other, reason in joined:
         reasons.setdefault(one, reason)
         reasons.setdefault(other, reason)
+    union = _union(read.written, joined)
     group_of = {key: min(group) for group in union.to_sets() for key in group}
     keys: dict[DocumentName, str] = {}
     why: dict[DocumentName, str] = {}
@@ -167,16 +163,21 @@ def resolve(read: NamesRead, verdicts: Iterable[tuple[tuple[str, str], Decided]]
     return Resolved(keys, why)
 
 
-# --- what a model is asked -----------------------------------------------------------------------
+def _union(keys: Iterable[str], joined: Iterable[tuple[str, str, str]]) -> UnionFind:
+    union = UnionFind(sorted(keys))
+    for one, other, _ in joined:
+        union.union(one, other)
+    return union
+
+
+# --- what a model is asked ---
 
 
 def open_pairs(
     read: NamesRead, extractions: Extractions, documents: Mapping[str, str], embedder: Embedder
 ) -> list[OpenPair]:
-    """The near names that nothing has joined, with what is said of them and stands beside both."""
-    union = UnionFind(sorted(read.written))
-    for one, other, _ in read.joined:
-        union.union(one, other)
+    """Return the near names that nothing has joined, with statements and shared neighbours."""
+    union = _union(read.written, read.joined)
     titled = set(read.titles.values())
     readable = [key for key in sorted(read.written) if embedder.reads(read.written[key][0])]
     pairs = near_names([read.written[key][0] for key in readable], embedder)
@@ -190,15 +191,15 @@ def open_pairs(
     wanted = {key for pair in near for key in pair}
     naming = {document for key in wanted for document in read.documents[key]}
     chunks = [chunk for chunk, document in documents.items() if document in naming]
-    found = extractions.extractions(chunks) if chunks else []
-    beside: dict[str, set[str]] = defaultdict(set)
+    neighbours: dict[str, set[str]] = defaultdict(set)
     passages: Counter[str] = Counter()
     said: set[tuple[str, str, str]] = set()
-    for extraction in found:
+    for extraction in extractions.extractions(chunks) if chunks else []:
         keys = {name_key(mention.name) for mention in extraction.mentions}
         for key in keys & wanted:
             passages[key] += 1
-            beside[key] |= keys if passages[key] <= _PASSAGES else set()
+            if passages[key] <= _MOST_PASSAGES:
+                neighbours[key] |= keys
         for mention in extraction.mentions:
             if mention.description and (key := name_key(mention.name)) in wanted:
                 said.add((key, documents[extraction.chunk], mention.description))
@@ -211,12 +212,12 @@ def open_pairs(
     return [
         ((one, other), Pair(first=named(one), second=named(other), shared=shared))
         for one, other in near
-        if (shared := _shared(beside[one] & beside[other], (one, other), read))
+        if (shared := _rarest(neighbours[one] & neighbours[other], (one, other), read))
     ]
 
 
 def near_names(names: Sequence[str], embedder: Embedder) -> list[tuple[int, int]]:
-    """The places of pairs of names of which one is among the nearest of the other, in order."""
+    """Return the sorted pairs of indices where one name is among the nearest of the other."""
     if len(names) < 2:
         return []
     vectors = embedder.embed(names)
@@ -233,11 +234,13 @@ def near_names(names: Sequence[str], embedder: Embedder) -> list[tuple[int, int]
     return sorted(pairs)
 
 
-def _shared(keys: Collection[str], names: tuple[str, str], read: NamesRead) -> tuple[str, ...]:
-    """Of the names beside both those that few documents name, the rarest first."""
+def _rarest(keys: Collection[str], names: tuple[str, str], read: NamesRead) -> tuple[str, ...]:
+    """Return the neighbours that few documents name, the rarest first, without the names' words."""
     own = {word for name in names for word in name.split()}
-    telling = [
-        key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())
-    ]
-    telling.sort(key=lambda key: (len(read.documents[key]), key))
-    return tuple(read.written[key][0] for key in telling[:MOST_SHARED])
+
+    def count(key: str) -> int:
+        return len(read.documents[key])
+
+    rare = [key for key in keys if count(key) <= _MOST_DOCUMENTS and own.isdisjoint(key.split())]
+    rare.sort(key=lambda key: (count(key), key))
+    return tuple(read.written[key][0] for key in rare[:MOST_SHARED])

@@ -1,19 +1,18 @@
-"""Dual-level retrieval: what the graph holds for a question of what it names (low) and of what it
-asks about (high).
+"""Dual-level retrieval: what a question names (low) and what it asks about (high), in the graph.
 
-Low: entities by name, their relations and the entities one hop on. High: relations by their keys
-and predicates, where a model made keys also by vectors of keys and description, and the entities at
-their ends. Both levels give tables of entities and relations for the context, each within its
-tokens; a row of the relation table has the number of the source that states it, so that an answer
-can cite it. Source: LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
+Low: entities by name, their relations, and the entities one hop on. High: relations by their keys
+and predicates (by vectors too, where a model made the keys), and the entities at their ends. Both
+levels give tables of entities and relations for the context, each within its tokens. A row of the
+relation table has the number of the source that states it, so that an answer can cite it. Source:
+LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
 from numpy.typing import NDArray
 
 from prompts.engine.calls import first_fitting
@@ -37,42 +36,38 @@ from tasks.step import step
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
 Item = TypeVar("Item", Entity, Relation)
-# The chunks that state a relation and that the question may look into.
+# Returns the chunks that state a relation (id) and that the question may look into.
 Stating = Callable[[str], Sequence[Chunk]]
+# Whether a further source may join the sources so far.
+Admits = Callable[[Sequence[Source], Source], bool]
 
-# Of an entity that everything touches, so many of the relations nearest to the question.
-MOST_RELATIONS = 40
-# What a relation or passage counts that shares no word with the question.
-FLOOR = 0.1
-# What a passage that only mentions an entity counts beside the one that is about it.
-MENTIONED = 0.3
-ONE_HOP = 0.6
-THEMED = 60
+MOST_RELATIONS = 40  # of each entity: those nearest to the question
+FLOOR = 0.1  # the weight of a relation or passage that shares no word with the question
+MENTIONED = 0.3  # the weight of a passage that only mentions an entity: one about it has 1
+ONE_HOP = 0.6  # the weight of an entity at the other end of a relation
+THEMED = 60  # relations that the high level takes
 # High keys alone are in the predicates of thousands of relations: the nearness of their passages
 # decides among them.
 SHARPNESS = 4
-# What a relation counts that only means what the keys say, beside the one that has their words.
-MEANT = 0.5
-# A cosine from which keys and a relation have something in common.
-LEAST_ALIKE = 0.35
-# What the high level counts beside the low one: names are surer than themes.
-HIGH_SHARE = 0.3
+MEANT = (
+    0.5  # the weight of a relation that only means what the keys say: one with their words has 1
+)
+LEAST_ALIKE = 0.35  # the cosine from which keys and a relation have something in common
+HIGH_SHARE = 0.3  # the weight of the high level: the low one has 1, since names are more certain
 # The most tokens of each table, as shares of an answer's evidence.
 ENTITY_SHARE, RELATION_SHARE = 0.1, 0.15
 
 
 @dataclass(frozen=True)
 class LevelScores:
-    """What one level, or both, found: a score for every chunk, entity and relation of the index, 0
-    where it is not.
-    """
+    """The scores of all chunks, entities and relations at one level, or both; 0: not found."""
 
     chunks: Scores
     entities: Scores
     relations: Scores
 
     def with_high(self, high: "LevelScores") -> "LevelScores":
-        """Both levels; this one is the low."""
+        """Join both levels, of which this is the low one."""
         return LevelScores(
             scaled(self.chunks) + HIGH_SHARE * scaled(high.chunks),
             scaled(self.entities) + HIGH_SHARE * scaled(high.entities),
@@ -81,19 +76,14 @@ class LevelScores:
 
 
 class DualLevelIndex:
-    """The graph of a generation as both levels search it; immutable, so safe to share between
+    """The graph of a generation for search at both levels; immutable, so safe to share between
     threads.
     """
 
     def __init__(
-        self,
-        index: SearchIndex,
-        facts: GraphFacts,
-        vectors: Mapping[str, Vector] | None = None,
+        self, index: SearchIndex, facts: GraphFacts, vectors: Mapping[str, Vector]
     ) -> None:
-        """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation,
-        of unit length.
-        """
+        """`vectors` maps relations (ids) to unit vectors of their `keyed_text`."""
         self._index, self.facts = index, facts
         self.relations = [
             relation for relation in facts.relations.values() if facts.places(relation.id)
@@ -112,9 +102,8 @@ class DualLevelIndex:
             [index.position[place.chunk] for place in facts.places(relation.id)]
             for relation in self.relations
         ]
-        self._stated = np.array(
-            [places[0] for places in stated], np.int64
-        )  # the chunk that states it first
+        # The chunk that states each relation first.
+        self._stated = np.array([places[0] for places in stated], np.int64)
         self._stating = _incidence([sorted(set(places)) for places in stated], len(index.chunks))
         self._themes = by_key(
             (term, row)
@@ -125,8 +114,7 @@ class DualLevelIndex:
                 for term in concept_terms(text)
             }
         )
-        # Which chunk names an entity, and which of these is about it: of the entities whose name
-        # its title is.
+        # Which chunks name an entity, and which of these are about it: their title is its name.
         self._named = (index.entity_counts > 0).astype(np.float64)
         by_title = by_key(
             (fold_name(chunk.title), place) for place, chunk in enumerate(index.chunks)
@@ -135,22 +123,18 @@ class DualLevelIndex:
         about = [sorted(place for key in own for place in by_title.get(key, ())) for own in keys]
         self._about = self._named.multiply(_incidence(about, len(index.chunks))).tocsr()
         self._spread = 1 + np.log1p(np.diff(self._named.indptr))
-        keyed = vectors or {}
-        self._keyed = [row for row, relation in enumerate(self.relations) if relation.id in keyed]
-        self._vectors = [keyed[self.relations[row].id] for row in self._keyed]
+        self._keyed = [row for row, relation in enumerate(self.relations) if relation.id in vectors]
+        self._vectors = [vectors[self.relations[row].id] for row in self._keyed]
 
     def near(
         self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None
     ) -> Scores:
-        """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the
-        documents.
-        """
+        """Score how near each chunk is by words and meaning, 0 to 1; -1 outside the documents."""
         lexical, meaning = self._index.lexicon.scores(question), self._index.chunk_scores(cosines)
         near: Scores = (scaled(lexical) + scaled(meaning)) / 2
         return np.where(self._index.allowed(documents), near, -1.0)
 
     def link(self, question: str, keys: Iterable[str]) -> list[Link]:
-        """The entities that the question names, and those that its low keys name besides."""
         links = self._index.link(question)
         linked = {fold_name(link.text) for link in links}
         more = [
@@ -162,9 +146,10 @@ class DualLevelIndex:
         return list({link.entity: link for link in reversed([*links, *more])}.values())[::-1]
 
     def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> LevelScores:
-        """The linked entities, their relations nearest to the question, the entities one hop on,
-        and the passages of all; `keys` are the question's high ones, by which relations are
-        preferred.
+        """Score the linked entities, their relations, the entities one hop on, and all passages of
+        these.
+
+        Relations that are near to the question, or share its high `keys`, score higher.
         """
         entities, relations = np.zeros(len(self.entities)), np.zeros(len(self.relations))
         wanted = self._wanted(keys)
@@ -187,9 +172,9 @@ class DualLevelIndex:
         return self._with_chunks(entities, relations, near)
 
     def alike(self, vectors: NDArray[np.float32]) -> Scores:
-        """For each relation how near its keys and description lie to the nearest of these vectors
-        of unit length (the question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on
-        and for relations without vectors.
+        """Score relations by their cosine to the nearest of these unit vectors of high keys.
+
+        The nearest relation scores 1; those below LEAST_ALIKE or without a vector score 0.
         """
         scores = np.zeros(len(self.relations))
         if len(vectors) and self._vectors:
@@ -200,18 +185,18 @@ class DualLevelIndex:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether relations can be found by meaning."""
         return bool(self._keyed)
 
     def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> LevelScores:
-        """The relations whose keys and predicates share most with the keys, or mean the same
-        (`alike`), among equals those near the question; the entities at their ends, and the
-        passages of all.
+        """Score the relations that share the keys, the entities at their ends, and all passages of
+        these.
+
+        A relation may share terms with the keys, or their meaning (`alike`); nearness to the
+        question decides between equals.
         """
         scores = self._wanted(keys) * np.maximum(near[self._stated], 0.0) ** SHARPNESS
         if alike is not None:
-            # A theme may share no word with the passage that states it: nearness must not decide
-            # here.
+            # A theme may share no word with the passage that states it, so nearness does not count.
             scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
         best = np.argsort(-scores, kind="stable")[:THEMED]
         relations = np.zeros(len(scores))
@@ -221,11 +206,10 @@ class DualLevelIndex:
         return self._with_chunks(entities, relations, near)
 
     def best(self, scores: LevelScores, k: int) -> list[Passage]:
-        """The k best passages of what was found; only such as the graph leads to."""
         return self._index.rank(scores.chunks, k)
 
     def _wanted(self, keys: Iterable[str]) -> Scores:
-        """For each relation the share of the keys' terms that its own hold, by rarity: 0 to 1."""
+        """Return for each relation the share of the keys' terms, by rarity, that its own hold."""
         terms = dict.fromkeys(
             term for key in keys for term in concept_terms(key) if term in self._themes
         )
@@ -239,9 +223,7 @@ class DualLevelIndex:
         return shares
 
     def _with_chunks(self, entities: Scores, relations: Scores, near: Scores) -> LevelScores:
-        """The passage about an entity counts in full, those that mention it the more the nearer
-        they are.
-        """
+        """Add the scores of chunks: full for one about an entity, by nearness for a mention."""
         shared = entities * MENTIONED / self._spread
         about = self._about.T @ (entities - shared)
         chunks = (
@@ -253,7 +235,6 @@ class DualLevelIndex:
 
 
 def _incidence(places: Sequence[Sequence[int]], width: int) -> "scipy.sparse.csr_matrix":
-    """A row for each list, 1 at its places."""
     columns = [place for row in places for place in row]
     starts = np.cumsum([0, *map(len, places)])
     return scipy.sparse.csr_matrix(
@@ -262,7 +243,7 @@ def _incidence(places: Sequence[Sequence[int]], width: int) -> "scipy.sparse.csr
 
 
 def keyed_text(relation: Relation) -> str:
-    """What a relation is found by in meaning: its keys, and what is said of it."""
+    """Return the text by whose vector a relation is found: its keys and its description."""
     return f"{', '.join(relation.keys)}: {relation.description or relation.predicate}"
 
 
@@ -275,15 +256,17 @@ async def search_graph(
     near: Scores,
     embedder: Embedder | None = None,
 ) -> LevelScores:
-    """What one level finds, or both: the low one from the links, the high one from the keys by
-    their words, and with an embedder also by their meaning where relations have vectors.
+    """Search the low level from the links, the high one from the keys, or both.
+
+    The high level compares the words of the keys, and with an embedder their meaning too if
+    relations have vectors.
     """
     if level == "low":
         return levels.low(links, keys, near)
-    readable = (
-        [key for key in keys if embedder.reads(key)] if embedder and levels.has_vectors else []
-    )
-    alike = levels.alike(embedder.embed(readable, query=True)) if embedder and readable else None
+    alike = None
+    if embedder and levels.has_vectors:
+        readable = [key for key in keys if embedder.reads(key)]
+        alike = levels.alike(embedder.embed(readable, query=True)) if readable else None
     high = levels.high(keys, near, alike)
     return levels.low(links, keys, near).with_high(high) if level == "both" else high
 
@@ -294,40 +277,32 @@ async def search_graph(
 def best_rows(
     scores: LevelScores, levels: DualLevelIndex, tokens: int
 ) -> tuple[list[Entity], list[Relation]]:
-    """The entities and relations that scored best, as many as fit into their shares of an answer's
-    tokens, at least one of each.
+    """Return the best entities and relations, at least one of each, that fit into their shares of
+    an answer's tokens.
     """
-    entities, relations = (
-        _best(scores.entities, levels.entities),
-        _best(scores.relations, levels.relations),
-    )
     return (
-        first_fitting(
-            entities, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)
-        ),
-        first_fitting(
-            relations,
-            lambda relation: _tokens(relation_cells(relation, levels.facts)),
+        _best(scores.entities, levels.entities, _entity_cells, round(ENTITY_SHARE * tokens)),
+        _best(
+            scores.relations,
+            levels.relations,
+            lambda relation: _relation_cells(relation, levels.facts),
             round(RELATION_SHARE * tokens),
         ),
     )
 
 
-def _best(scores: Scores, items: Sequence[Item]) -> Iterator[Item]:
-    return (items[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
+def _best(
+    scores: Scores, items: Sequence[Item], cells: Callable[[Item], tuple[str, ...]], most: int
+) -> list[Item]:
+    best = (items[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
+    return first_fitting(best, lambda item: count_tokens([" | ".join(cells(item))])[0], most)
 
 
-def _tokens(cells: Sequence[str]) -> int:
-    return count_tokens([" | ".join(cells)])[0]
-
-
-def entity_cells(entity: Entity) -> tuple[str, ...]:
-    """A row of the entity table."""
+def _entity_cells(entity: Entity) -> tuple[str, ...]:
     return entity.name, entity.kind, entity.description
 
 
-def relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
-    """A row of the relation table, without its source."""
+def _relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
     source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
     return source, relation.predicate, target, relation.description
 
@@ -337,13 +312,12 @@ def stating_sources(
     facts: GraphFacts,
     stating: Stating,
     sources: Sequence[Source],
-    admits: Callable[[Sequence[Source], Source], bool] = lambda _sources, _further: True,
+    admits: Admits,
 ) -> tuple[list[Source], Mapping[str, int | None]]:
-    """The sources with one more for each relation that none of them states, and the number of each
-    relation's source.
+    """Add a source for each relation that none of the sources states, and number all relations.
 
-    None where the others do not admit that source; a relation that the question may not look up is
-    left out.
+    The number of a relation is None if its source is not admitted. A relation that no chunk of
+    `stating` states is left out.
     """
     all_sources, numbers = list(sources), dict[str, int | None]()
     for relation in relations:
@@ -368,17 +342,15 @@ def graph_notes(
     facts: GraphFacts,
     numbers: Mapping[str, int | None],
 ) -> list[Note]:
-    """Both tables in Markdown; relations that no document states are left out."""
+    """Write both tables in Markdown; relations without a number in `numbers` are left out."""
     stated = [
-        (
-            *relation_cells(relation, facts),
-            "" if (number := numbers[relation.id]) is None else f"[{number}]",
-        )
+        (*_relation_cells(relation, facts), f"[{number}]" if number else "")
         for relation in relations
         if relation.id in numbers
+        for number in [numbers[relation.id]]
     ]
     tables = (
-        ("Entities", ("entity", "kind", "description"), list(map(entity_cells, entities))),
+        ("Entities", ("entity", "kind", "description"), list(map(_entity_cells, entities))),
         ("Relations", ("source", "relation", "target", "description", "stated in"), stated),
     )
     return [Note(label, markdown_table(head, rows)) for label, head, rows in tables if rows]

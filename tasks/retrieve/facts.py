@@ -1,11 +1,8 @@
-"""Facts: which relations touch an entity, which ways lead on from it, and where each relation is
-stated.
-"""
+"""Facts: the relations of each entity, the ways that lead on from it, and where each is stated."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
-from itertools import chain
+from functools import cache, cached_property
 from math import log1p
 
 import scipy
@@ -15,11 +12,14 @@ from storage.columns import ById, column_of, with_column
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import by_key
 
+# A relation's predicate, and whether it is walked from its target to its source.
+Way = tuple[str, bool]
+
 
 class WeightedEdges:
-    """The relations as weighted edges between entities, whatever their direction; immutable.
+    """The relations as undirected weighted edges between entities; immutable.
 
-    A step costs 1 and the mean of log(1 + degree) of its ends.
+    A step costs 1 plus the mean of log(1 + degree) of its ends.
     """
 
     def __init__(self, entities: Mapping[str, Entity], ends: Iterable[tuple[str, str]]) -> None:
@@ -36,98 +36,93 @@ class WeightedEdges:
         )
 
     def cheapest(self, source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
-        """The k cheapest chains with their cost, no node twice (Yen 1971); all if fewer."""
+        """Return the k cheapest paths without a cycle, and their costs (Yen 1971)."""
         if source == target or source not in self.place or target not in self.place:
             return []
         start, goal = self.place[source], self.place[target]
         costs, before = yen(self._steps, start, goal, k, directed=False, return_predecessors=True)
-        chains: list[tuple[float, list[str]]] = []
+        paths: list[tuple[float, list[str]]] = []
         for cost, earlier in zip(costs.tolist(), before, strict=True):
-            way = [goal]
-            while way[-1] != start:
-                way.append(int(earlier[way[-1]]))
-            chains.append((cost, [self.nodes[place] for place in reversed(way)]))
-        return chains
+            path = [goal]
+            while path[-1] != start:
+                path.append(int(earlier[path[-1]]))
+            paths.append((cost, [self.nodes[place] for place in reversed(path)]))
+        return paths
 
 
 class GraphFacts:
-    """The relations of a generation, for looking up and walking; safe to share between threads."""
+    """The relations of a generation, to look up and walk; safe to share between threads."""
 
     def __init__(
         self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]
     ) -> None:
         self.entities, self.relations = entities, ById(relations)
         self._places = places
-        self.predicates = column_of(relations, "predicate")  # that of each relation
-        self._sources, self._targets = (
-            column_of(relations, "source"),
-            column_of(relations, "target"),
-        )
+        self.predicates = column_of(relations, "predicate")  # in the order of the relations
+        self._sources, self._targets = (column_of(relations, end) for end in ("source", "target"))
         ends = enumerate(zip(self._sources, self._targets, strict=True))
         self._touching = by_key((end, place) for place, pair in ends for end in dict.fromkeys(pair))
         self._stating = by_key(
             (item, place) for place, item in enumerate(column_of(places, "item"))
         )
-        self._of: dict[str, list[Relation]] = {}
-        self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] = {}
+        self.of = cache(self._heaviest_first)
+        self._ways_from = cache(self._grouped_by_way)
+
+    def _heaviest_first(self, entity: str) -> Sequence[Relation]:
+        touching = [self.relations.records[place] for place in self._touching.get(entity, ())]
+        return sorted(touching, key=lambda relation: (-relation.weight, relation.id))
+
+    def _grouped_by_way(self, entity: str) -> Mapping[Way, list[Relation]]:
+        ways: dict[Way, list[Relation]] = defaultdict(list)
+        for relation in self.of(entity):
+            if relation.source == entity:
+                ways[relation.predicate, False].append(relation)
+            if relation.target == entity:
+                ways[relation.predicate, True].append(relation)
+        return dict(ways)
 
     @property
     def connected(self) -> Collection[str]:
-        """The entities that some relation touches."""
-        return list(dict.fromkeys(chain(self._sources, self._targets)))
-
-    def of(self, entity: str) -> Sequence[Relation]:
-        """The relations into and out of an entity, heaviest first."""
-        if entity not in self._of:
-            touching = [self.relations.records[place] for place in self._touching.get(entity, ())]
-            self._of[entity] = sorted(
-                touching, key=lambda relation: (-relation.weight, relation.id)
-            )
-        return self._of[entity]
+        return dict.fromkeys([*self._sources, *self._targets])
 
     def places(self, relation: str) -> list[Occurrence]:
-        """Where a relation is stated, the first place first."""
         return [self._places[place] for place in self._stating.get(relation, ())]
 
     @cached_property
     def ways(self) -> WeightedEdges:
-        """All relations as weighted edges."""
         return WeightedEdges(self.entities, zip(self._sources, self._targets, strict=True))
 
     def ways_along(self, predicates: Collection[str]) -> WeightedEdges:
-        """The relations of these predicates alone as weighted edges."""
         ends = zip(self.predicates, self._sources, self._targets, strict=True)
         return WeightedEdges(
             self.entities, [(source, target) for name, source, target in ends if name in predicates]
         )
 
     def starting(self, predicate: str, inverse: bool = False) -> tuple[str, ...]:
-        """Where the relations of one predicate start (`inverse`: end), each entity once."""
+        """Return the sources (`inverse`: targets) of a predicate's relations, each once."""
         stated = zip(self.predicates, self._targets if inverse else self._sources, strict=True)
         return tuple(dict.fromkeys(end for name, end in stated if name == predicate))
 
-    @cached_property
-    def _by_chunk(self) -> Mapping[str, list[int]]:
-        return by_key(
-            (chunk, place) for place, chunk in enumerate(column_of(self._places, "chunk"))
-        )
-
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
-        """Only the relations that some chunks state, with those places alone; no entity tells what
-        others say of it.
+        """Keep only the relations that these chunks state, with those places alone.
+
+        Entities lose their descriptions, which are made from all documents.
         """
-        stating = sorted(place for chunk in set(chunks) for place in self._by_chunk.get(chunk, ()))
-        places = [self._places[place] for place in stating]
+        wanted = set(chunks)
+        stated = enumerate(column_of(self._places, "chunk"))
+        places = [self._places[place] for place, chunk in stated if chunk in wanted]
         relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
         undescribed = with_column(self.entities.records, "description", "")
         return GraphFacts(ById(undescribed, self.entities.place), relations, places)
 
     def along(self, entity: str, predicate: str, inverse: bool = False) -> list[Relation]:
-        """The relations of one predicate out of an entity (`inverse`: into it), heaviest first."""
+        """Return the relations of a predicate out of (`inverse`: into) an entity, heaviest
+        first.
+        """
         return self._ways_from(entity).get((predicate, inverse), [])
 
     def is_a(self, entity: str, kind: str) -> bool:
-        """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`,
+        """Whether an entity is of a kind: its own, or one that a relation of it names (`type`,
         `gender`).
         """
         targets = (relation.target for relation in self.of(entity) if relation.source == entity)
@@ -135,19 +130,5 @@ class GraphFacts:
             self.entities[end].name == kind for end in targets
         )
 
-    def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
-        """The ways that lead on from some entities: (predicate, whether against its direction), in
-        order.
-        """
+    def leaving(self, entities: Iterable[str]) -> list[Way]:
         return sorted({way for entity in entities for way in self._ways_from(entity)})
-
-    def _ways_from(self, entity: str) -> Mapping[tuple[str, bool], list[Relation]]:
-        if entity not in self._ways:
-            ways = defaultdict[tuple[str, bool], list[Relation]](list)
-            for relation in self.of(entity):
-                if relation.source == entity:
-                    ways[relation.predicate, False].append(relation)
-                if relation.target == entity:
-                    ways[relation.predicate, True].append(relation)
-            self._ways[entity] = dict(ways)
-        return self._ways[entity]

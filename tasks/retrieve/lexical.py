@@ -15,27 +15,29 @@ from storage.records import Chunk
 
 K1 = 1.2
 B = 0.75
-_LAST_READ = 1_024  # texts
 
 Scores = NDArray[np.float64]
 
 
 def scaled(scores: Scores) -> Scores:
-    """Scores divided by the best one."""
+    """Divide scores by the best one."""
     best = scores.max(initial=0.0)
     return scores / best if best > 0 else scores
 
 
 def passage_of(chunk: Chunk, score: float) -> Passage:
-    """A chunk as a passage with its score."""
-    score = round(float(score), 6)
+    """Make a passage of a chunk."""
     return Passage(
-        document=chunk.document, title=chunk.title, chunk=chunk.id, score=score, text=chunk.text
+        document=chunk.document,
+        title=chunk.title,
+        chunk=chunk.id,
+        score=round(float(score), 6),
+        text=chunk.text,
     )
 
 
 def chunk_terms(chunk: Chunk) -> Counter[str]:
-    """Term counts of a chunk with its title and headings: it is found by what it belongs to."""
+    """Count the terms of a chunk, those of its title and headings among them."""
     return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}", chunk.language))
 
 
@@ -48,7 +50,7 @@ class Lexicon:
         vocabulary: Sequence[str],
         languages: Collection[str] = ("en",),
     ) -> None:
-        """`counts[i, j]`: how often chunk i, in one of the languages, holds term j."""
+        """`counts[i, j]` says how often chunk i holds term j; the chunks are in `languages`."""
         self.size = counts.shape[0]
         self.languages = frozenset(languages)
         self.column = {term: index for index, term in enumerate(vocabulary)}
@@ -61,57 +63,50 @@ class Lexicon:
         )
         weights.data = np.repeat(self.idf, held) * weights.data * (K1 + 1) / (weights.data + norm)
         self.matrix = weights
-        self._last_terms = lru_cache(_LAST_READ)(self._terms_of)
+        self._last_terms = lru_cache(1_024)(self._terms_of)
 
     def idf_of(self, term: str) -> float:
-        """How rare a term is; a term that occurs nowhere is the rarest."""
+        """Return the inverse document frequency; a term that no chunk holds is the rarest."""
         column = self.column.get(term)
-        return (
-            float(self.idf[column])
-            if column is not None
-            else float(np.log1p(self.size + 0.5) + 0.7)
-        )
+        return float(np.log1p(self.size + 0.5) + 0.7 if column is None else self.idf[column])
 
     def holding(self, term: str) -> NDArray[np.int32]:
-        """The chunks that hold a term, in no order."""
+        """Return the chunks that hold a term, in no order."""
         column = self.column.get(term)
         if column is None:
             return np.zeros(0, np.int32)
-        return np.asarray(
-            self.matrix.indices[self.matrix.indptr[column] : self.matrix.indptr[column + 1]]
-        )
+        return np.asarray(self.matrix.indices[self._entries(column)])
 
     def scores(self, question: str) -> Scores:
-        """BM25 of every chunk for a question, ≥ 0."""
         return self.scores_of(self.terms_of(question))
 
     def terms_of(self, question: str) -> list[str]:
-        """The terms of a question, stemmed as the chunks of its language are."""
+        """Return the terms of a question, stemmed as the chunks of its language are."""
         return list(self._last_terms(question))
 
     def _terms_of(self, question: str) -> list[str]:
         return language_among(question, self.languages).content_terms(question)
 
     def scores_of(self, wanted: Iterable[str]) -> Scores:
-        """BM25 of every chunk for these terms."""
         total = np.zeros(self.size)
         for column in (self.column[term] for term in wanted if term in self.column):
-            start, end = self.matrix.indptr[column], self.matrix.indptr[column + 1]
-            total[self.matrix.indices[start:end]] += self.matrix.data[start:end]
+            entries = self._entries(column)
+            total[self.matrix.indices[entries]] += self.matrix.data[entries]
         return total
+
+    def _entries(self, column: int) -> slice:
+        return slice(self.matrix.indptr[column], self.matrix.indptr[column + 1])
 
 
 def lexicon_of(chunks: Sequence[Chunk]) -> Lexicon:
-    """BM25 over these chunks alone."""
+    """Build BM25 over these chunks alone."""
     vocabulary: dict[str, int] = {}
-    rows: list[tuple[int, int, int]] = []
-    for place, chunk in enumerate(chunks):
-        rows += [
-            (place, vocabulary.setdefault(t, len(vocabulary)), n)
-            for t, n in chunk_terms(chunk).items()
-        ]
-    chunk_index, term_index, counts = np.array(rows, np.int32).reshape(-1, 3).T
+    rows = [
+        (place, vocabulary.setdefault(term, len(vocabulary)), count)
+        for place, chunk in enumerate(chunks)
+        for term, count in chunk_terms(chunk).items()
+    ]
+    places, columns, counts = np.array(rows, np.int32).reshape(-1, 3).T
     shape = len(chunks), len(vocabulary)
-    return Lexicon(
-        scipy.sparse.csr_matrix((counts, (chunk_index, term_index)), shape=shape), list(vocabulary)
-    )
+    matrix = scipy.sparse.csr_matrix((counts, (places, columns)), shape=shape)
+    return Lexicon(matrix, list(vocabulary))

@@ -1,8 +1,8 @@
 """Entity linking: the entities that a question names.
 
-The longest stretches of words that are a known name, folded; then those that one slip of the pen
-away are one. "Unlinked" is an answer: a question may name nothing that the graph knows. A question
-in lower case is linked as one with capitals: what English writes small is no name by itself.
+The longest stretches of words that are a known name once folded, then those that are one slip of
+the pen away from one. A question may name nothing that the graph knows. A question in lower case is
+linked like one with capitals, but a word that English writes small is no name by itself.
 """
 
 import re
@@ -31,34 +31,35 @@ from tasks.resolve.keys import name_key
 
 MAX_WORDS = 16  # of a name
 LONGEST_HAN = 24  # characters of a Chinese name; each length costs a look-up at every place
-ENDS, SHORTEST = 2, 5  # letters that two names begin or end with, and of a name, to be compared
-LEAST_ALIKE = 84.0  # of a hundred (rapidfuzz ratio)
+# Only names of at least SHORTEST letters that begin or end with the same ENDS letters are compared.
+ENDS, SHORTEST = 2, 5
+LEAST_ALIKE = 84.0  # the least rapidfuzz ratio, of 100
 CANDIDATES = 2  # for a name that is not known
-OTHER_NAME = 0.9  # what another name of an entity than its main one counts
+OTHER_NAME = 0.9  # the score of an alias; the main name of an entity scores 1
 _LAST_LINKED = 256  # questions
 _POSSESSIVE = re.compile(r"['’]s$")
 _QUALIFIED = re.compile(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
 # Figures, Roman numerals and signs: "Louis XIV" is no slip for "Louis XV", nor "C" for "C#".
-_TELLING = re.compile(r"\d+|\b[ivxlc]+\b|[^\w\s']")
-# With these a request begins; there they name nothing, whatever the graph holds.
+_DISTINGUISHING = re.compile(r"\d+|\b[ivxlc]+\b|[^\w\s']")
+# Words with which a request begins; there they name nothing, whatever the graph holds.
 _IMPERATIVES = frozenset(
     "tell describe list name give explain summarise summarize show find compare introduce state "
     "define outline".split()
 )
-# After these a title stands, however ordinary its words are.
+# Words that introduce a title, however ordinary its own words are.
 _INTRODUCING = frozenset(
     "film movie song album book novel play poem series show game magazine "
     "band opera painting comic".split()
 )
 
 Item = TypeVar("Item")
-Near = tuple[str, float]
+Near = tuple[str, float]  # a key and how much it is like the one looked for, 0 to 1
 
 
 class Link(Record):
-    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal.
+    """A stretch of the question and an entity that it may mean; `score` is 1 for the same name.
 
-    One stretch may have several links: all that bear its name.
+    A stretch has a link for every entity of its name.
     """
 
     text: str
@@ -69,7 +70,7 @@ class Link(Record):
 
 
 class QuestionWord(NamedTuple):
-    """A word or sign of a question; `tells` where it is no function word."""
+    """A word or sign of a question; `apart`: a blank follows; `tells`: it is no function word."""
 
     folded: str
     start: int
@@ -80,7 +81,7 @@ class QuestionWord(NamedTuple):
 
 
 def _words_of(question: str) -> list[QuestionWord]:
-    """The words in order as `fold_name` has them for a whole name, without possessive endings."""
+    """Fold the words as in a name, without possessive endings."""
     words = []
     for word in name_words(question):
         text, folded = question[word.start : word.end], _POSSESSIVE.sub("", word.folded)
@@ -92,9 +93,9 @@ def _words_of(question: str) -> list[QuestionWord]:
 def longest_stretches(
     words: Sequence[Item], admits: Callable[[int, int], bool]
 ) -> Iterator[Sequence[Item]]:
-    """The longest stretches that are admitted, from the left and none overlapping.
+    """Yield the longest admitted stretches, from the left and without overlaps.
 
-    `admits` is given a place in the words, and how many from there.
+    `admits` takes the place of a stretch's first word, and the number of its words.
     """
     at = 0
     while at < len(words):
@@ -108,8 +109,8 @@ def _key_of(words: Sequence[QuestionWord]) -> str:
     return " ".join(word.folded for word in without_article(words))
 
 
-def _is_cased(words: Sequence[QuestionWord]) -> bool:
-    """Whether capitals tell names: some word but the first has one, and not every word has."""
+def _capitals_mark_names(words: Sequence[QuestionWord]) -> bool:
+    """Whether some word after the first has a capital, but not all of several do."""
     rest = words[1:]
     return any(word.capital for word in rest) and not (
         len(rest) > 1 and all(word.capital for word in rest)
@@ -117,7 +118,7 @@ def _is_cased(words: Sequence[QuestionWord]) -> bool:
 
 
 class _HanNames:
-    """The keys that hold Chinese, for finding them in unspaced text of either script; immutable."""
+    """The keys that hold Chinese, to find in unspaced text of either script; immutable."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._key_of: dict[str, str] = {}
@@ -128,7 +129,7 @@ class _HanNames:
         self._longest = min(LONGEST_HAN, max(map(len, self._key_of), default=0))
 
     def find(self, question: str) -> list[tuple[int, int, str]]:
-        """(start, end, key) of the longest names, none overlapping another."""
+        """Return (start, end, key) of the longest names without overlaps."""
         pairs = [
             (folded, place)
             for place, character in enumerate(simplified(question))
@@ -141,12 +142,11 @@ class _HanNames:
             for start in range(len(bare) - size + 1):
                 end = start + size
                 if (
-                    bare[start:end] not in self._key_of
-                    or _cuts_word(bare, start)
-                    or _cuts_word(bare, end)
+                    bare[start:end] in self._key_of
+                    and not _cuts_word(bare, start)
+                    and not _cuts_word(bare, end)
+                    and all(end <= other[0] or start >= other[1] for other in found)
                 ):
-                    continue
-                if all(end <= other[0] or start >= other[1] for other in found):
                     found.append((start, end))
         return [
             (pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]])
@@ -155,62 +155,68 @@ class _HanNames:
 
 
 def _cuts_word(text: str, at: int) -> bool:
-    """Whether a Latin word or figure goes on over this place."""
+    """Whether a Latin word or a figure goes on across this place."""
     around = text[max(at - 1, 0) : at + 1]
     return len(around) == 2 and around.isascii() and around.isalnum()
 
 
 class _NearNames:
-    """Keys of names, for looking up what is spelt almost alike; immutable once made."""
+    """Keys of names, to look up by a similar spelling; immutable."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._keys = [key for key in keys if len(key) >= SHORTEST]
         self._by_end: dict[tuple[str, int], list[str]] = defaultdict(list)
         for key in self._keys:
-            self._by_end[key[:ENDS], len(key)].append(key)
-            self._by_end["…" + key[-ENDS:], len(key)].append(key)
+            for end in _ends(key):
+                self._by_end[end, len(key)].append(key)
 
     def one_slip(self, key: str) -> list[Near]:
-        """Keys that one letter left out, added, changed or swapped makes of this one."""
-        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
-        sizes = range(len(key) - 1, len(key) + 2)
-        pool = sorted(
-            {name for size in sizes for end in ends for name in self._by_end.get((end, size), ())}
-        )
-        matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
+        """Return keys in which one letter is left out, added, changed or swapped."""
+        if len(key) < SHORTEST:
+            return []
+        pool = {
+            name
+            for size in range(len(key) - 1, len(key) + 2)
+            for end in _ends(key)
+            for name in self._by_end.get((end, size), ())
+        }
+        matches = process.extract(key, sorted(pool), scorer=OSA.distance, score_cutoff=1, limit=3)
         return [
             (near, 1 - distance / max(len(near), len(key)))
             for near, distance, _ in matches
-            if _TELLING.findall(key) == _TELLING.findall(near)
+            if _same_signs(key, near)
         ]
 
     def alike(self, key: str) -> list[Near]:
-        """The keys most alike, with likeness (rapidfuzz ratio, 0 to 1)."""
         pool = self._keys if len(key) >= SHORTEST else ()
         matches = process.extract(
             key, pool, scorer=fuzz.ratio, score_cutoff=LEAST_ALIKE, limit=CANDIDATES
         )
-        return [
-            (near, score / 100)
-            for near, score, _ in matches
-            if _TELLING.findall(key) == _TELLING.findall(near)
-        ]
+        return [(near, score / 100) for near, score, _ in matches if _same_signs(key, near)]
+
+
+def _ends(key: str) -> tuple[str, str]:
+    return key[:ENDS], "…" + key[-ENDS:]
+
+
+def _same_signs(one: str, other: str) -> bool:
+    return _DISTINGUISHING.findall(one) == _DISTINGUISHING.findall(other)
 
 
 class Names:
-    """Every name of every entity, for looking up stretches of a question; immutable."""
+    """Every name of every entity, to look up stretches of a question; immutable."""
 
     def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
-        """`names` are those of each entity, its main one first; a name may be that of several."""
+        """`names` are those of each entity, its main one first; several may share a name."""
         self.names = names
         self.by_key: dict[str, list[int]] = {}
-        for others in (False, True):
-            for entity, own in enumerate(names):
-                for name in own[1:] if others else own[:1]:
-                    for key in _keys(name):
-                        known = self.by_key.setdefault(key, [])
-                        if entity not in known:
-                            known.append(entity)
+        main = [(entity, own[0]) for entity, own in enumerate(names)]
+        others = [(entity, name) for entity, own in enumerate(names) for name in own[1:]]
+        for entity, name in main + others:
+            for key in _keys(name):
+                known = self.by_key.setdefault(key, [])
+                if entity not in known:
+                    known.append(entity)
         self._last_linked = lru_cache(_LAST_LINKED)(self._link)
 
     @cached_property
@@ -222,42 +228,38 @@ class Names:
         return _HanNames(sorted(self.by_key))
 
     def called(self, name: str) -> list[int]:
-        """The entities with exactly this name."""
         return sorted(
             entity for entity in self.by_key.get(name_key(name), ()) if name in self.names[entity]
         )
 
     def link(self, question: str) -> list[Link]:
-        """The entities that a question names, in its order; longest stretch first, no overlaps."""
+        """Return links to the entities that a question names, in its order, without overlaps."""
         return list(self._last_linked(question))
 
     def _link(self, question: str) -> list[Link]:
-        words = _words_of(question)
+        cased = _capitals_mark_names(_words_of(question))
         links = self._chinese(question) if is_han(question) else []
-        # What a bracket says of a name before it names nothing with it.
-        outside = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
+        # A bracket qualifies the name before it; together they are not one name.
+        outside = _without_brackets(question)
         inside = [" " * match.start(1) + match[1] for match in _QUALIFIED.finditer(question)]
         for fragment in (outside, *inside):
-            free = [
-                word for word in _words_of(fragment) if not _touching(word.start, word.end, links)
-            ]
-            links += self._exact(question, free, _is_cased(words))
+            words = _words_of(fragment)
+            free = [word for word in words if not _touching(word.start, word.end, links)]
+            links += self._exact(question, free, cased)
         links = self._misspelt(question, _words_of(outside), links)
         links.sort(key=lambda link: (link.start, -link.score))
         return list({link.entity: link for link in reversed(links)}.values())[::-1]
 
     def unlinked(self, question: str, links: Sequence[Link]) -> list[str]:
-        """What looks like a name and is linked to nothing, in the order of the question."""
-        bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
-        spans = [span for span in names_of(bare) if span.text.lower() not in _IMPERATIVES]
+        """Return what looks like a name and has no link, in the order of the question."""
         return [
             question[span.start : span.end]
-            for span in spans
-            if not _touching(span.start, span.end, links)
+            for span in names_of(_without_brackets(question))
+            if span.text.lower() not in _IMPERATIVES and not _touching(span.start, span.end, links)
         ]
 
     def candidates(self, name: str) -> list[Link]:
-        """The entities that a name by itself may mean, best first: equal, a slip away, or alike."""
+        """Link a single name to entities of that name, or else of a similar one, best first."""
         key = fold_name(name)
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
         matches = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
@@ -268,20 +270,21 @@ class Names:
         ]
         return links[:CANDIDATES]
 
-    # --- equal -----------------------------------------------------------------------------------
+    # --- the same name ----------------------------------------------------------------------------
 
     def _exact(self, question: str, words: Sequence[QuestionWord], cased: bool) -> list[Link]:
         def admits(at: int, size: int) -> bool:
             introduced = at > 0 and words[at - 1].folded in _INTRODUCING
             return self._admits(question, words[at : at + size], cased, introduced)
 
-        stretches = longest_stretches(words, admits)
         return [
-            link for one in stretches for link in self._linked(question, one, self._known(one), 1.0)
+            link
+            for stretch in longest_stretches(words, admits)
+            for link in self._linked(question, stretch, self._known(stretch), 1.0)
         ]
 
     def _known(self, stretch: Sequence[QuestionWord]) -> str:
-        """The key of a stretch, without an ending behind an apostrophe ("Kestel'de")."""
+        """Return the key of a stretch, without an ending after an apostrophe ("Kestel'de")."""
         key = _key_of(stretch)
         bare, _, ending = key.rpartition("'")
         return bare if key not in self.by_key and bare in self.by_key and " " not in ending else key
@@ -289,7 +292,9 @@ class Names:
     def _admits(
         self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool
     ) -> bool:
-        """Whether a stretch is a known name, used as one; `introduced`: after "film" or the
+        """Whether a stretch is a known name, and is used as one.
+
+        `cased`: capitals mark the names of the question. `introduced`: it follows "film" or the
         like.
         """
         first, key = stretch[0], self._known(stretch)
@@ -301,17 +306,17 @@ class Names:
             len(stretch) == 1 or not key.isdigit()
         ):
             return True
-        # The first word has a capital in any case.
+        # A question's first word has a capital in any case.
         if cased and any(word.capital for word in stretch[first.start == 0 :]):
             return True
         qualifier = _QUALIFIED.match(question, stretch[-1].end)
         if qualifier is not None and name_key(f"{key} {qualifier[1]}") in self.by_key:
             return True
-        spelt = (
+        written = (
             next(name for name in self.names[entity] if key in _keys(name))
             for entity in self.by_key[key]
         )
-        capitals = any(name != name.lower() for name in spelt)
+        capitals = any(name != name.lower() for name in written)
         telling = sum(word.tells for word in stretch)
         lone = telling == 0 or (cased and telling < 2 and not first.capital)
         is_name = not lone and (telling > 1 or (capitals and not usually_lower(key)))
@@ -320,26 +325,18 @@ class Names:
     def _linked(
         self, question: str, stretch: Sequence[QuestionWord], key: str, score: float
     ) -> list[Link]:
-        """The entities that a stretch means by a key; a qualifier in brackets after it decides."""
+        """Link a stretch to the entities of a key; a qualifier in brackets after it decides."""
         start, end = stretch[0].start, stretch[-1].end
+        text, reach = question[start:end], _reach(question, end)
         entities = self.by_key[key]
         if qualifier := _QUALIFIED.match(question, end):
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
-        weights = [
-            1.0 if key.startswith(fold_name(self.names[entity][0])) else OTHER_NAME
-            for entity in entities
-        ]
-        reach = _reach(question, end)
-        return [
-            Link(
-                text=question[start:end],
-                entity=entity,
-                score=round(score * weight, 4),
-                start=start,
-                end=reach,
-            )
-            for entity, weight in zip(entities, weights, strict=True)
-        ]
+        links = []
+        for entity in entities:
+            is_main = key.startswith(fold_name(self.names[entity][0]))
+            weighted = round(score * (1.0 if is_main else OTHER_NAME), 4)
+            links.append(Link(text=text, entity=entity, score=weighted, start=start, end=reach))
+        return links
 
     def _chinese(self, question: str) -> list[Link]:
         return [
@@ -348,12 +345,12 @@ class Names:
             for entity in self.by_key[key]
         ]
 
-    # --- almost equal ----------------------------------------------------------------------------
+    # --- almost the same name ---------------------------------------------------------------------
 
     def _misspelt(
         self, question: str, words: Sequence[QuestionWord], links: list[Link]
     ) -> list[Link]:
-        """The links with those that one slip hid; a longer one replaces links inside it."""
+        """Add the links of misspelt names; a longer one replaces the links inside it."""
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
                 stretch = words[at : at + size]
@@ -371,7 +368,7 @@ class Names:
         return links
 
     def _may_be_misspelt(self, stretch: Sequence[QuestionWord]) -> bool:
-        """Whether a stretch is no known name, and says more than one ordinary word."""
+        """Whether a stretch is no known name, and more than one ordinary word."""
         telling = [word.folded for word in stretch if word.tells]
         if _key_of(stretch) in self.by_key or not telling:
             return False
@@ -379,17 +376,20 @@ class Names:
 
 
 def _keys(name: str) -> Collection[str]:
-    """The keys under which a name is known: with its qualifier and without."""
+    """Return the keys of a name: with its qualifier, and without."""
     key, folded = name_key(name), fold_name(name)
     return (key,) if folded in ("", key) else (folded, key)
 
 
+def _without_brackets(question: str) -> str:
+    return _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
+
+
 def _reach(question: str, end: int) -> int:
-    """Where a name that stops here ends with its bracket: no other name is looked for in that."""
+    """Return the end of a name with its qualifier, in which no other name is looked for."""
     qualifier = _QUALIFIED.match(question, end)
     return qualifier.end() if qualifier else end
 
 
 def _touching(start: int, end: int, links: Sequence[Link]) -> list[Link]:
-    """The links that share a place with a stretch."""
     return [link for link in links if link.start < end and start < link.end]

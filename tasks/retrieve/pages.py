@@ -1,7 +1,7 @@
-"""Pages outside the index (ERM4): the whole page is read, its relevant parts are kept by BM25.
+"""Pages from outside the index (ERM4): whole pages are read, and BM25 keeps their relevant parts.
 
-Anything with `Retriever`'s one method can bring pages: a search engine, an intranet, or, shipped, a
-folder of files.
+Any object with the one method of `Retriever` can bring pages: a search engine, an intranet, or the
+`FolderRetriever` of this module.
 """
 
 import asyncio
@@ -25,16 +25,17 @@ from tasks.load.text import Unreadable, clean, pretty_stem
 from tasks.retrieve.lexical import lexicon_of, passage_of, scaled
 from tasks.step import step
 
-PAGES = 5
+PAGES = 5  # for each query
 PART_TOKENS = 200
-FURTHER_QUERY = 0.8
+FURTHER_QUERY = 0.8  # the weight of every query after the first
 
 logger = logging.getLogger(__name__)
 
 
 class Page(Record):
-    """A whole page: where it is (a path or an address), and its text. `pages` are the offsets at
-    which its printed pages begin, empty where it has none.
+    """The text of a whole page; `path` is a file or an address.
+
+    `pages` are the offsets at which its printed pages begin, if it has any.
     """
 
     path: str
@@ -44,22 +45,21 @@ class Page(Record):
 
 
 class Retriever(Protocol):
-    """Brings the n pages that promise most for a query, best first; fewer where there are fewer."""
+    """Brings the n most promising pages for a query, best first; fewer if there are fewer."""
 
     async def pages(self, query: str, n: int) -> Sequence[Page]: ...
 
 
 @dataclass(frozen=True)
 class OutsidePages:
-    """The pages that a question has read, as documents and chunks by id; a document's id is its
-    page's path.
+    """The pages read for a question, as documents and chunks by id; a document's id is the path
+    of its page.
     """
 
     documents: dict[str, Document] = field(default_factory=dict)
     chunks: dict[str, Chunk] = field(default_factory=dict)
 
     def add(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> None:
-        """From now on these are known too."""
         self.documents.update({document.id: document for document in documents})
         self.chunks.update({chunk.id: chunk for chunk in chunks})
 
@@ -68,8 +68,9 @@ class OutsidePages:
 async def read_pages(
     retriever: Retriever, queries: Sequence[str]
 ) -> tuple[list[Document], list[Chunk]]:
-    """The best pages for each query, once each, as documents and their parts; a page without text
-    is none.
+    """Read the best pages for each query, each page once, as documents and their parts.
+
+    Pages without text are left out.
     """
     brought = await asyncio.gather(*(retriever.pages(query, PAGES) for query in queries))
     pages = {page.path: page for best in brought for page in best[:PAGES] if page.text.strip()}
@@ -84,47 +85,41 @@ async def read_pages(
 
 
 def best_parts(chunks: Sequence[Chunk], queries: Sequence[str], most: int) -> list[Passage]:
-    """At most so many chunks that share words with the queries, best first, scores up to 1; the
-    first counts most.
+    """Return up to `most` chunks that share words with the queries, best first, scored from 0 to 1.
+
+    The first query counts most.
     """
     lexicon = lexicon_of(chunks)
     total = np.zeros(len(chunks))
     for rank, query in enumerate(queries):
         total = np.maximum(total, scaled(lexicon.scores(query)) * (FURTHER_QUERY if rank else 1.0))
-    order = [
-        place for place in np.argsort(-total, kind="stable")[:most].tolist() if total[place] > 0
-    ]
-    return [passage_of(chunks[place], total[place]) for place in order]
+    order = np.argsort(-total, kind="stable")[:most].tolist()
+    return [passage_of(chunks[place], total[place]) for place in order if total[place] > 0]
 
 
 def interleaved(passages: Sequence[Passage], outside: Sequence[Passage]) -> list[Passage]:
-    """Both in turn, best first: their scores do not compare, and neither may push the other out."""
-    return [
-        passage
-        for pair in zip_longest(passages, outside)
-        for passage in pair
-        if passage is not None
-    ]
+    """Take passages from both lists in turn: their scores cannot be compared."""
+    pairs = zip_longest(passages, outside)
+    return [passage for pair in pairs for passage in pair if passage is not None]
 
 
 class FolderRetriever:
-    """The files of a folder as pages: every format that can be indexed. A file is read again when
-    it has changed.
+    """Brings the files of a folder as pages, in every format that can be indexed.
+
+    A file that has changed is read again.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self._read: dict[str, tuple[tuple[int, int], tuple[Page, ...]]] = {}
+        self._read: dict[str, tuple[tuple[int, int], list[Page]]] = {}
 
     async def pages(self, query: str, n: int) -> Sequence[Page]:
-        """By BM25 over whole pages with their titles. Raises SourceNotFound where there is no such
-        folder.
-        """
+        """Rank whole pages with their titles by BM25. Raises SourceNotFound without a folder."""
         return await asyncio.to_thread(self._best, query, n)
 
     def _best(self, query: str, n: int) -> list[Page]:
         pages = self._all()
-        whole = [
+        chunks = [
             Chunk(
                 id=page.path,
                 document=page.path,
@@ -138,12 +133,9 @@ class FolderRetriever:
             )
             for page in pages
         ]
-        scores = lexicon_of(whole).scores(query)
-        return [
-            pages[place]
-            for place in np.argsort(-scores, kind="stable")[:n].tolist()
-            if scores[place] > 0
-        ]
+        scores = lexicon_of(chunks).scores(query)
+        order = np.argsort(-scores, kind="stable")[:n].tolist()
+        return [pages[place] for place in order if scores[place] > 0]
 
     def _all(self) -> list[Page]:
         if not self.folder.exists():
@@ -153,8 +145,8 @@ class FolderRetriever:
         for file in walk(source, []):
             stat = Path(file.path).stat()
             stamp = (stat.st_mtime_ns, stat.st_size)
-            if self._read.get(file.path, (None,))[0] != stamp:
-                self._read[file.path] = (stamp, tuple(_pages_of(file)))
+            if file.path not in self._read or self._read[file.path][0] != stamp:
+                self._read[file.path] = (stamp, _pages_of(file))
             pages += self._read[file.path][1]
         return pages
 
@@ -163,7 +155,7 @@ def _pages_of(file: SourceFile) -> list[Page]:
     try:
         parts = read_file(file).parts
     except Unreadable as reason:
-        logger.warning("%s is no page: %s", file.path, reason)
+        logger.warning("%s cannot be read as a page: %s", file.path, reason)
         return []
     return [
         Page(path=part.path, title=part.title, text=part.text, pages=part.pages) for part in parts
@@ -171,13 +163,12 @@ def _pages_of(file: SourceFile) -> list[Page]:
 
 
 def _part(page: Page) -> Part:
-    title = page.title or pretty_stem(page.path)
     return Part(
         document=page.path,
         source="",
         path=page.path,
         kind="text",
-        title=title,
+        title=page.title or pretty_stem(page.path),
         text=clean(page.text),
         pages=page.pages,
         tables=markdown_tables(page.text),

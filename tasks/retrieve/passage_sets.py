@@ -1,18 +1,16 @@
-"""Passage sets: a pool of candidate passages, signs of how they fit together, and the best set of
-them.
+"""Passage sets: candidate passages, how well they fit together, and the best set of them.
 
-The pool holds the best of the walk, the best of words and meaning together, and what the first of
-these lead to. Evidence is a chain: a passage about the question's name mentions a second thing, and
-what is asked of that stands in the passage about it, or beside it in a third. So pairs of passages
-are ranked, not passages: a pair is good where its passages are near the question's names, tell of
-what the question asks, one what the other does not, and hang together: one names what the other is
-about, or both name the same rare thing.
+The pool holds the best passages of the walk, the best by words and meaning, and what the first of
+these lead to. Evidence is often a chain: a passage about a name of the question mentions a second
+thing, and what is asked of that stands in the passage about it, or in a third. So pairs of passages
+are ranked. A pair is good if its passages are near the question's names, cover different parts of
+the question, and are tied: one names what the other is about, or both name the same rare thing.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy
@@ -24,85 +22,74 @@ from storage.records import Chunk, Record
 from tasks.retrieve.lexical import Lexicon, Scores, scaled
 from tasks.retrieve.link import Link
 
+Flags = NDArray[np.bool_]
+
 
 class SearchParts(Record):
-    """The parts of a search; a part that is off is left out, the others go on."""
+    """The parts of a search; each can be switched off."""
 
     words: bool = True
-    """Passages with the question's words: in the start of the walk, in the pool and beside the
-    walk.
-    """
+    """The question's words, in the start of the walk, in the pool and in the scores."""
     meaning: bool = True
-    """The same for passages with near vectors."""
+    """The nearest vectors, in the same places."""
     walk: bool = True
     """Personalised PageRank from the question's names."""
     fuzzy: bool = True
     """Names that the question spells almost as the documents do."""
     bridges: bool = True
-    """What passages name and are about: those that the first ones lead to, and which of them hang
-    together.
-    """
+    """Passages that the first ones lead to, and ties between passages."""
     sets: bool = True
-    """Passages ranked as sets; else each by itself."""
+    """Passages ranked as sets instead of each by itself."""
 
 
-Flags = NDArray[np.bool_]
+@dataclass(frozen=True)
+class SearchedQuestion:
+    """A question, and how every chunk scores in each way of searching.
 
-_END = re.compile(r"(?<=[.!?])\s+")
-_SHORTEST = 3
-
-
-@lru_cache(maxsize=4_096)
-def _sentences(text: str) -> tuple[tuple[str, str], ...]:
-    """Each sentence, and as names are folded."""
-    return tuple((sentence, fold_name(sentence)) for sentence in _END.split(text))
-
-
-def cues(
-    texts: Sequence[str],
-    mentions: Flags,
-    names: Sequence[Collection[str]],
-    wanted: Mapping[str, float],
-) -> Scores:
-    """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence
-    in which one names what the other is about; `names[j]` are the names of what passage j is about.
+    `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near;
+    `base` is the mixture that ranks single chunks.
     """
-    total = sum(wanted.values()) or 1.0
-    pairs = np.argwhere(mentions).tolist()
-    keys = {
-        other: [key for key in map(fold_name, names[other]) if len(key) >= _SHORTEST]
-        for _, other in pairs
-    }
-    shares = np.zeros(mentions.shape)
-    for place, other in pairs:
-        weights = [
-            sum(weight for concept, weight in wanted.items() if concept in concept_terms(sentence))
-            for sentence, folded in _sentences(texts[place])
-            if any(key in folded for key in keys[other])
-        ]
-        shares[place, other] = max(weights, default=0.0) / total
-    return np.maximum(shares, shares.T)
+
+    question: str
+    links: Sequence[Link]
+    lexical: Scores
+    cosines: Scores
+    walked: Scores
+    base: Scores
+
+    @property
+    def linked(self) -> dict[int, float]:
+        """The entities that the question names, each with its best score."""
+        scores: dict[int, float] = {}
+        for link in self.links:
+            scores[link.entity] = max(scores.get(link.entity, 0.0), link.score)
+        return scores
 
 
-def entries_of(
-    matrix: "scipy.sparse.spmatrix", rows: Collection[int]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The entries of these rows (columns of a csc matrix): where each stands in its row, and in
-    which of them.
-    """
-    entries = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in rows]
-    return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(
-        np.arange(len(entries)), [*map(len, entries)]
-    )
+def best_places(scores: Scores, count: int, allowed: Flags | bool = True) -> list[int]:
+    """Return the places of the best allowed scores above 0; ties go to the earlier place."""
+    places = np.flatnonzero((scores > 0) & allowed)
+    if len(places) > count > 0:  # only these are sorted
+        places = places[scores[places] >= np.partition(scores[places], -count)[-count]]
+    return [int(place) for place in places[np.argsort(-scores[places], kind="stable")[:count]]]
 
+
+def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
+    """Join rankings by reciprocal rank fusion (Cormack 2009); ties go to the smaller number."""
+    total: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            total[item] = total.get(item, 0.0) + 1 / (60 + rank)
+    return sorted(total, key=lambda item: (-total[item], item))
+
+
+# --- what passages name and are about -------------------------------------------------------------
 
 OPENING = 200  # characters of a document, in which it may name what it is about
 
 
 class Subjects:
-    """The entities that each chunk is about, as sorted indexes; found when they are first asked
-    for.
-    """
+    """The entities that each chunk is about, sorted; found when they are first asked for."""
 
     def __init__(
         self,
@@ -111,17 +98,16 @@ class Subjects:
         spellings: Sequence[Sequence[str]],
         by_key: Mapping[str, Sequence[int]],
     ) -> None:
-        """`mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are
-        the names of each entity, `by_key` the entities of each folded name.
+        """`mentioned` is chunks × entities, not 0 where a chunk names an entity.
+
+        `spellings` are the names of each entity, `by_key` the entities of each folded name.
         """
         self._chunks, self._mentioned = chunks, mentioned
         self._spellings, self._by_key = spellings, by_key
-        self._found: dict[int, tuple[int, ...]] = {}
+        self._found = cache(self._about)
 
     def __getitem__(self, place: int) -> tuple[int, ...]:
-        if place not in self._found:
-            self._found[place] = self._about(place)
-        return self._found[place]
+        return self._found(place)
 
     def _about(self, place: int) -> tuple[int, ...]:
         chunk, begins = self._chunks[place], self._mentioned.indptr
@@ -134,7 +120,7 @@ class Subjects:
 
 
 def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
-    """The entities with the longest name that the text begins with."""
+    """Return the entities with the longest name that the text begins with."""
     opening = f"{fold_name(text)} "
     names = [
         (len(key), entity)
@@ -146,13 +132,23 @@ def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str
     return [entity for size, entity in names if size == longest]
 
 
+def entries_of(
+    matrix: "scipy.sparse.spmatrix", rows: Collection[int]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the entries of some rows (columns of a csc matrix), and to which of these rows each
+    belongs.
+    """
+    entries = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in rows]
+    return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(
+        np.arange(len(entries)), [*map(len, entries)]
+    )
+
+
 class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
     def __init__(self, mentions: "scipy.sparse.csr_matrix", about: Subjects) -> None:
-        """For each chunk the entities that it names, a row of `mentions`, and those that it is
-        about, by index.
-        """
+        """`mentions` is chunks × entities, above 0 where a chunk names an entity."""
         self.about = about
         self._chunks = chunks = mentions.shape[0]
         self._mentions = (mentions > 0).astype(np.float64)
@@ -164,8 +160,10 @@ class Bridges:
         self._width = np.sqrt(np.maximum(np.diff(self._mentions.indptr), 1))
 
     def further(self, first: Sequence[int], linked: Collection[int]) -> Scores:
-        """For every chunk how much it shares with the first ones (the earlier, the more), ≥ 0; rare
-        entities count most, and those in `linked` do not: they led to the first ones.
+        """Score every chunk by the entities that it shares with the first ones, ≥ 0.
+
+        Rare entities and earlier chunks count most; the `linked` entities, which led to the first
+        chunks, do not count.
         """
         named, of = entries_of(self._mentions, first)
         entities, which = np.unique(named, return_inverse=True)
@@ -176,10 +174,11 @@ class Bridges:
         return scores
 
     def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:
-        """How the n chunks of a pool are tied, both n × n; chunks about the same are not.
+        """Tell how the n chunks of a pool are tied, as two n × n matrices.
 
-        First whether chunk i names what chunk j is about; then how rare the rarest entity is that
-        both name, 0 to 1 (those that the question names, `linked`, do not count).
+        The first says whether chunk i names what chunk j is about, the second how rare the rarest
+        entity is that both name, 0 to 1. The `linked` entities do not count in the second, and
+        chunks about the same thing are not tied.
         """
         (named, at), own = entries_of(self._mentions, pool), [self.about[chunk] for chunk in pool]
         subjects = [entity for about in own for entity in about]
@@ -194,36 +193,69 @@ class Bridges:
         for place, entity in zip(of, which[len(at) :], strict=True):
             same[:, place] |= about[:, entity]
             mentions[:, place] |= names[:, entity]
-        both = (names.sum(axis=0) > 1) & ~np.isin(
-            entities, list(linked)
-        )  # what one alone names ties nothing
+        both = (names.sum(axis=0) > 1) & ~np.isin(entities, list(linked))
         rarity = names[:, both] * self._rarity[entities[both]]
         shared = np.minimum(rarity[:, None], rarity[None]).max(axis=2, initial=0.0)
         return mentions & ~same, np.where(same, 0.0, shared)
 
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_SHORTEST_NAME = 3  # characters
+
+
+@lru_cache(maxsize=4_096)
+def _sentences(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each sentence, and how it is when folded like a name."""
+    return tuple((sentence, fold_name(sentence)) for sentence in _SENTENCE_END.split(text))
+
+
+def cues(
+    texts: Sequence[str],
+    mentions: Flags,
+    names: Sequence[Collection[str]],
+    wanted: Mapping[str, float],
+) -> Scores:
+    """Return for each pair of passages the share of `wanted` in the sentence that ties them best.
+
+    In such a sentence one passage names what the other is about. `wanted` are concepts with their
+    weights, and `names[j]` the names of what passage j is about.
+    """
+    total = sum(wanted.values()) or 1.0
+    pairs = np.argwhere(mentions).tolist()
+    keys = {
+        other: [key for key in map(fold_name, names[other]) if len(key) >= _SHORTEST_NAME]
+        for _, other in pairs
+    }
+    shares = np.zeros(mentions.shape)
+    for place, other in pairs:
+        weights = [
+            sum(weight for concept, weight in wanted.items() if concept in concept_terms(sentence))
+            for sentence, folded in _sentences(texts[place])
+            if any(key in folded for key in keys[other])
+        ]
+        shares[place, other] = max(weights, default=0.0) / total
+    return np.maximum(shares, shares.T)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
 CHOSEN = 10
-# A passage that has found its second half wants another one less.
-MATCHED = 0.6
+MATCHED = 0.6  # how much a passage still wants another second half, for each one that it has found
+_ALONE = 0.01  # the weight of a passage by itself, relative to its pairs with those chosen
 _LEAST_WALKED = 1e-5
-# What a passage counts by itself, beside its pairs with those chosen.
-_ALONE = 0.01
 
-
-# What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence,
-# fitted to every other question of two public sets and read on the questions between and on others
-# (docs/retrieval.md).
+# The weights of the features of a pair: coefficients of a log-linear model of which pair is
+# evidence, fitted to every other question of two public sets and tested on the rest and on other
+# sets (docs/retrieval.md).
 WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
 TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 
 
 def choose(pairs: Scores, subject: Scores) -> list[int]:
-    """At most CHOSEN places of the pool, the best pair first, the earlier place before the later;
-    then, one after another, what makes the likeliest pairs with those chosen. Ties go to the
-    earlier place.
+    """Choose up to CHOSEN places of the pool: the best pair, then what pairs best with the chosen.
 
-    `subject` tells which passages are about what the question names: each of them waits for a
-    second half.
+    `pairs` are log-likelihoods (n × n, symmetric). `subject` says how surely each passage is about
+    a name of the question: such a passage waits for a second half. Ties go to the earlier place.
     """
     count = len(pairs)
     if count < 2:
@@ -251,50 +283,15 @@ def choose(pairs: Scores, subject: Scores) -> list[int]:
     return chosen
 
 
-def fused(rankings: Sequence[Sequence[int]], constant: int = 60) -> list[int]:
-    """Rankings as one (reciprocal rank fusion, Cormack 2009), best first; ties go to the smaller
-    number.
-    """
-    total: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, item in enumerate(ranking, 1):
-            total[item] = total.get(item, 0.0) + 1 / (constant + rank)
-    return sorted(total, key=lambda item: (-total[item], item))
-
-
 POOL_WALKED = 40
 POOL_FUSED = 8
 POOL_BRIDGED = 10
-FUSED_DEPTH = 50
-FIRST = 6
-# Triples are read beside their text where they hold so much more of the question's rarity.
+FUSED_DEPTH = 50  # of each ranking that is fused
+FIRST = 6  # passages from which bridges lead on
+# The share of the question, by rarity, that triples must add to the text of their document.
 TOLD = 0.2
-# What a passage counts that a bridge leads to and that has no other word of the question.
+# The weight of a passage that a bridge leads to, and that has no other word of the question.
 _WORDLESS = 0.05
-
-
-@dataclass(frozen=True)
-class SearchedQuestion:
-    """A question and what each way of searching makes of every chunk.
-
-    `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near;
-    `base` is the mixture that ranks chunks one by one.
-    """
-
-    question: str
-    links: Sequence[Link]
-    lexical: Scores
-    cosines: Scores
-    walked: Scores
-    base: Scores
-
-    @property
-    def linked(self) -> dict[int, float]:
-        """The entities that the question names, each with its best score."""
-        scores: dict[int, float] = {}
-        for link in self.links:
-            scores[link.entity] = max(scores.get(link.entity, 0.0), link.score)
-        return scores
 
 
 class PassageSetSelector:
@@ -308,8 +305,10 @@ class PassageSetSelector:
         bridges: Bridges,
         spellings: Sequence[tuple[str, ...]],
     ) -> None:
-        """`chunks` in the order of lexicon and bridges; `texts` maps chunks of triples to the text
-        that they speak for; `spellings` are the names of each entity.
+        """`chunks` are in the order of the lexicon and the bridges.
+
+        `texts` maps each chunk of triples to the text of its document; `spellings` are the names of
+        each entity.
         """
         self._texts = texts
         self._chunks = chunks
@@ -318,16 +317,15 @@ class PassageSetSelector:
         self._spellings = spellings
 
     def first(self, asked: SearchedQuestion, allowed: Flags, parts: SearchParts) -> list[int]:
-        """The chunks to read first, best first, at most CHOSEN, none but the allowed ones."""
+        """Return up to CHOSEN allowed chunks that should be read first, in order."""
         pool = self.pool(asked, allowed, parts)
         if len(pool) < 2:
             return pool
         chosen = [pool[place] for place in choose(*self._pairs(asked, pool, parts))]
-        # Of the best pair the one that is better by itself: a question may need no second.
+        # Of the best pair, the better passage by itself: a question may need no second.
         return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
 
     def pool(self, asked: SearchedQuestion, allowed: Flags, parts: SearchParts) -> list[int]:
-        """The candidates, those of the walk first."""
         texts = allowed.copy()
         texts[list(self._texts)] = False
         walked = best_places(asked.walked if parts.walk else asked.base, POOL_WALKED, texts)
@@ -340,12 +338,10 @@ class PassageSetSelector:
             further *= _WORDLESS + scaled(self._lexicon.scores_of(self._unnamed(asked)))
             further[list(pool)] = 0.0
             pool |= dict.fromkeys(best_places(further, POOL_BRIDGED, allowed))
-        return self._untold(list(pool), asked.question)
+        return self._without_repeated_triples(list(pool), asked.question)
 
-    def _untold(self, pool: list[int], question: str) -> list[int]:
-        """The pool without triples that hold little more of the question than the text beside
-        them.
-        """
+    def _without_repeated_triples(self, pool: list[int], question: str) -> list[int]:
+        """Leave out triples that add little of the question to a text in the pool."""
         if self._texts.keys().isdisjoint(pool):
             return pool
         weights = self._concepts(question)
@@ -360,16 +356,13 @@ class PassageSetSelector:
         ]
 
     def _unnamed(self, asked: SearchedQuestion) -> list[str]:
-        """The terms of the question that are no part of a name."""
         named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
         return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
     def _pairs(
         self, asked: SearchedQuestion, pool: Sequence[int], parts: SearchParts
     ) -> tuple[Scores, Scores]:
-        """The logarithm of how likely two passages of the pool are evidence together, up to a
-        constant (n × n, symmetric), and how surely the question names what each is about (0 to 1).
-        """
+        """Return what `choose` takes: log-likelihoods up to a constant, and subjects (0 to 1)."""
         linked, weights = asked.linked, self._concepts(asked.question)
         about = [self._bridges.about[chunk] for chunk in pool]
         subject = np.array(
@@ -377,12 +370,9 @@ class PassageSetSelector:
         )
         near = asked.cosines[asked.cosines > 0]
         meaning = np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0)
-        # Which concepts of the question each passage has, and the share of the question that each
-        # concept is.
-        holds, rarity = (
-            self._holds(pool, list(weights)),
-            np.array(list(weights.values())) / (sum(weights.values()) or 1),
-        )
+        holds = self._holds(pool, list(weights))
+        # The share of the question that each concept is.
+        rarity = np.array(list(weights.values())) / (sum(weights.values()) or 1)
         covered, both = holds @ rarity, (holds * rarity) @ holds.T
         walked = np.log(np.maximum(asked.walked[pool], _LEAST_WALKED))
         alone = WALKED * walked + MEANING * meaning + SUBJECT * subject + COVERED * covered
@@ -404,7 +394,7 @@ class PassageSetSelector:
         return np.asarray(pairs), subject
 
     def _concepts(self, question: str) -> Mapping[str, float]:
-        """The concepts of the question with their rarity, that of the commonest word of each."""
+        """Return the question's concepts, each as rare as the commonest of its words."""
         rarity = self._lexicon.idf_of
         return {
             concept: min(map(rarity, members(concept)), default=rarity(concept))
@@ -412,24 +402,11 @@ class PassageSetSelector:
         }
 
     def _holds(self, pool: Sequence[int], concepts: Sequence[str]) -> Flags:
-        """pool × concepts: whether a passage holds any word of a concept."""
-        flags, holds = (
-            np.zeros((len(pool), len(concepts)), bool),
-            np.zeros(self._lexicon.size, bool),
-        )
+        """Tell whether each passage holds any word of each concept (pool × concepts)."""
+        flags = np.zeros((len(pool), len(concepts)), bool)
         for column, concept in enumerate(concepts):
-            holding = [self._lexicon.holding(term) for term in members(concept) or (concept,)]
-            for chunks in holding:
-                holds[chunks] = True
+            holds = np.zeros(self._lexicon.size, bool)
+            for term in members(concept) or (concept,):
+                holds[self._lexicon.holding(term)] = True
             flags[:, column] = holds[pool]
-            for chunks in holding:
-                holds[chunks] = False
         return flags
-
-
-def best_places(scores: Scores, count: int, allowed: Flags | bool = True) -> list[int]:
-    """The places of the best allowed scores above 0, best first; ties go to the earlier place."""
-    places = np.flatnonzero((scores > 0) & allowed)
-    if len(places) > count > 0:  # only these are sorted
-        places = places[scores[places] >= np.partition(scores[places], -count)[-count]]
-    return [int(place) for place in places[np.argsort(-scores[places], kind="stable")[:count]]]

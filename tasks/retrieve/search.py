@@ -1,9 +1,9 @@
-"""The search: words, meaning and the entity graph together, ranked the same way every time.
+"""The search: words, meaning and the entity graph together, with the same ranking every time.
 
-The names in the question start a personalised PageRank over passages and entities (Haveliwala 2002;
-over a graph of both as in HippoRAG, arXiv 2405.14831); the best lexical and dense passages join the
-start with a small weight. The less of the question its linked names cover, the more words and
-meaning count. The first passages are then chosen as a set (`passage_sets`).
+The names in the question start a personalised PageRank (Haveliwala 2002) over passages and
+entities, as in HippoRAG (arXiv 2405.14831); the best lexical and dense passages join the start with
+a small weight. The less of the question its linked names cover, the more words and meaning count.
+The first passages are then chosen as a set (`passage_sets`).
 """
 
 import asyncio
@@ -40,62 +40,47 @@ from tasks.retrieve.passage_sets import (
 from tasks.retrying import BRIEF
 from tasks.step import step
 
-
-def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
-    """For each chunk of triples the chunk that holds all the text of its document, by place."""
-    texts = by_key(
-        (chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text"
-    )
-    return {
-        place: texts[chunk.document][0]
-        for place, chunk in enumerate(chunks)
-        if chunk.kind == "triples" and len(texts.get(chunk.document, ())) == 1
-    }
-
-
-LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
-
+# --- documents that a question names by their titles ----------------------------------------------
 
 _QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
-class NamedTitle(NamedTuple):
-    """The terms of a title that a question holds, and whether they are all but its qualifier."""
+class _NamedTitle(NamedTuple):
+    """The terms of a title that a question holds, and whether these are all of its name."""
 
     held: frozenset[str]
     whole: bool
 
-    def outnames(self, other: "NamedTitle") -> bool:
-        """Whether the question means this document rather than one whose title is alike."""
-        if not self.whole or not other.held:
-            return False
-        return other.held < self.held or (other.held == self.held and not other.whole)
+    def outnames(self, other: "_NamedTitle") -> bool:
+        """Whether the question means this document rather than one with a similar title."""
+        is_part = other.held < self.held or (other.held == self.held and not other.whole)
+        return self.whole and bool(other.held) and is_part
 
 
-def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle:
-    """What of a chunk's title a question holds, by its terms; `by_link` are those of its names.
+def named_title(chunk: Chunk, wanted: Set[str], linked: Set[str]) -> _NamedTitle:
+    """Compare a title with the terms of a question and of its linked names.
 
-    A title of one word is only named where a name of the question has it.
+    A title of one word counts as named only by a linked name.
     """
     every, name = _title_terms(chunk.title, chunk.language)
-    return NamedTitle(
-        every & wanted, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link)
-    )
+    whole = bool(name) and name <= wanted and (len(name) > 1 or name <= linked)
+    return _NamedTitle(every & wanted, whole)
 
 
 @lru_cache(maxsize=20_000)
 def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The terms of a title, and those that stand in no brackets."""
+    """Return the terms of a title, with and without a qualifier in brackets."""
+    # The parts of a term with a hyphen are terms too.
     every, name = (
-        frozenset(
-            term for term in terms(text, language) if "-" not in term
-        )  # whose parts are terms too
+        frozenset(term for term in terms(text, language) if "-" not in term)
         for text in (title, _QUALIFIER.sub("", title))
     )
     return every, name or every
 
 
-DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
+# --- the walk -------------------------------------------------------------------------------------
+
+DAMPING = 0.85  # the chance that a walk goes on instead of starting again
 STEPS = 24  # of the power iteration
 
 
@@ -103,7 +88,7 @@ class Walker:
     """Random walks with restart on the bipartite graph of chunks and entities; immutable."""
 
     def __init__(self, named: "scipy.sparse.csr_matrix") -> None:
-        """`named` is chunks × entities: how strongly chunk i and entity j are tied, or 0."""
+        """`named` is chunks × entities: how strongly a chunk and an entity are tied, or 0."""
         self.chunks, self.entities = named.shape
         self._ties = scipy.sparse.bmat(
             [[None, named], [named.T, None]], format="csr", dtype=np.float64
@@ -113,7 +98,7 @@ class Walker:
         self.degree = np.bincount(named.indices, minlength=self.entities).astype(np.float64)
 
     def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
-        """Stationary probability of every chunk, in order.
+        """Return the stationary probability of every chunk.
 
         `entities` and `chunks` are restart weights by index, at least one of them positive.
         """
@@ -129,21 +114,25 @@ class Walker:
         return scores[: self.chunks]
 
 
-START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
-START_DENSE = 0.5  # what meaning counts beside words, in choosing these
-# what such a passage with the score 1 weighs there, for a weight 1 of all names together
-START_WEIGHT = 0.01
-# Words and meaning count (1 - coverage) ** this beside the walk: little as soon as names cover half
-# of a question.
+# --- the index ------------------------------------------------------------------------------------
+
+# The share of the chunks that must be in a language: in a rarer one, wrongly detected more often
+# than not, no question is read.
+LEAST_SPOKEN = 0.02
+START_PASSAGES = 10  # the best by words and meaning, from which the walk starts too
+START_DENSE = 0.5  # the weight of meaning, relative to words, in choosing these
+START_WEIGHT = 0.01  # of such a passage with the score 1, relative to all names together
+# Words and meaning weigh (1 - coverage) ** this relative to the walk: little as soon as names cover
+# half of a question.
 UNLINKED_POWER = 4
-HAN_WALK = 0.3  # what the walk counts beside words and meaning in a Chinese question
-# What the passages of a further query count beside those of the question at the same rank: its
-# first comes third.
+HAN_WALK = 0.3  # the weight of the walk, relative to words and meaning, in a Chinese question
+# The weight of the passages of a further query relative to those of the question at the same rank:
+# its first comes third.
 FURTHER_QUERY = 0.45
 
 
 class SearchIndex:
-    """All that retrieval needs of one generation; immutable, so safe to share between threads."""
+    """All that retrieval needs from one generation; immutable, so safe to share between threads."""
 
     def __init__(
         self,
@@ -153,31 +142,29 @@ class SearchIndex:
         entities: Sequence[Entity],
         aliases: Sequence[Alias],
     ) -> None:
-        """`postings` are chunks × terms, `pairs` entities × chunks, the entities in this order;
-        their order is that of all indexes here.
+        """`postings` are chunks × terms, `pairs` entities × chunks.
+
+        All indexes here have the chunks in the order of `postings`, and the entities in that of
+        `entities` and `pairs`.
         """
         by_id = {chunk.id: chunk for chunk in chunks}
         self.chunks = [by_id[name] for name in postings.rows]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         self.entities = entities
-        self.entity_counts = (
-            pairs.counts
-        )  # entities × chunks: how often an entity stands in a chunk
-        # A language of few chunks is more often one wrongly told than one that is asked in.
+        # How often each entity stands in each chunk.
+        self.entity_counts = pairs.counts
         spoken = Counter(chunk.language for chunk in self.chunks)
-        languages = [
-            code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)
-        ]
+        least = LEAST_SPOKEN * len(self.chunks)
+        languages = [language for language, count in spoken.items() if count >= least]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
         self.parts = SearchParts()
         self.spellings: list[tuple[str, ...]] = [(name,) for name in column_of(entities, "name")]
-        where = {name: index for index, name in enumerate(pairs.rows)} if aliases else {}
         for alias in aliases:
-            self.spellings[where[alias.entity]] += (alias.name,)
+            self.spellings[self.by_id.place[alias.entity]] += (alias.name,)
         self.names = Names(self.spellings)
         self.documents = by_key((chunk.document, index) for index, chunk in enumerate(self.chunks))
         self._texts = texts_of_triples(self.chunks)
-        # What triples name beside a text, the text names.
+        # A text also names what the triples of its document name.
         count = len(self.chunks)
         speaker = [self._texts.get(place, place) for place in range(count)]
         speaks = scipy.sparse.csr_matrix(
@@ -193,55 +180,61 @@ class SearchIndex:
 
     @cached_property
     def by_id(self) -> ById[Entity]:
-        """The entities by their ids."""
         return ById(self.entities)
 
+    def chunk(self, name: str) -> Chunk:
+        return self.chunks[self.position[name]]
+
     def link(self, question: str) -> list[Link]:
-        """The entities that a question names."""
         return self.names.link(question)
 
-    def coverage(self, question: str, links: Sequence[Link]) -> float:
-        """The share of the question's rare words that its linked names hold, 0 to 1."""
-        wanted = self.lexicon.terms_of(question)
-        named = set(self.lexicon.terms_of(" ".join(link.text for link in links)))
-        total = sum(self.lexicon.idf_of(term) for term in wanted)
-        return (
-            sum(self.lexicon.idf_of(term) for term in wanted if term in named) / total
-            if total
-            else 0.0
-        )
+    def switched(self, parts: SearchParts) -> "SearchIndex":
+        other = copy.copy(self)
+        other.parts = parts
+        return other
+
+    def without_graph(self) -> "SearchIndex":
+        return self.switched(SearchParts(walk=False, bridges=False, sets=False))
+
+    # --- scores -----------------------------------------------------------------------------------
 
     def asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
-        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids
-        to their cosine.
+        """Score every chunk for a question by words, meaning and the walk.
+
+        `dense` maps the nearest chunks (ids) to their cosines.
         """
-        lexical = (
-            scaled(self.lexicon.scores(question))
-            if self.parts.words
-            else np.zeros(len(self.chunks))
-        )
+        lexical = np.zeros(len(self.chunks))
+        if self.parts.words:
+            lexical = scaled(self.lexicon.scores(question))
         cosines = self.chunk_scores(dense if self.parts.meaning else {})
         meaning = scaled(cosines)
-        near = lexical + meaning
+        base = near = lexical + meaning
         links = self._linked(question)
         walked = self._walked(links, lexical + START_DENSE * meaning)
-        base = near
         if links and self.parts.walk:
             if is_han(question):
-                # Chinese names are cut from unspaced text and so are less sure than the words that
-                # they are made of.
+                # Chinese names are cut out of unspaced text, so they are less certain than the
+                # words that they consist of.
                 base = near + HAN_WALK * walked
             else:
-                base = walked + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
+                base = walked + (1 - self._coverage(question, links)) ** UNLINKED_POWER * near
         return SearchedQuestion(question, links, lexical, cosines, walked, base)
 
     def chunk_scores(self, cosines: Mapping[str, float]) -> Scores:
-        """The cosines of some chunks (by id) as scores of all, none below 0."""
+        """Turn the cosines of some chunks (by id) into scores of all, none below 0."""
         scores = np.zeros(len(self.chunks))
         for name, cosine in cosines.items():
             if name in self.position:
                 scores[self.position[name]] = max(cosine, 0.0)
         return scores
+
+    def _coverage(self, question: str, links: Sequence[Link]) -> float:
+        """Return the share of the question's words, by rarity, that its linked names hold."""
+        wanted = self.lexicon.terms_of(question)
+        named = set(self.lexicon.terms_of(" ".join(link.text for link in links)))
+        total = sum(self.lexicon.idf_of(term) for term in wanted)
+        held = sum(self.lexicon.idf_of(term) for term in wanted if term in named)
+        return held / total if total else 0.0
 
     def _linked(self, question: str) -> list[Link]:
         links = self.link(question)
@@ -250,7 +243,7 @@ class SearchIndex:
         return [link for link in links if fold_name(link.text) in self.names.by_key]
 
     def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
-        """The walk from the names, the best 1; from the best seeds alone where nothing is named."""
+        """Walk from the names and the best seeds; the best chunk scores 1."""
         best = best_places(seeds, START_PASSAGES)
         if not self.parts.walk or not (links or best):
             return np.zeros(len(self.chunks))
@@ -265,11 +258,13 @@ class SearchIndex:
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
+    # --- ranking ----------------------------------------------------------------------------------
+
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
-        """The k best allowed chunks with a score above 0, by index: a set that belongs together,
-        then one by one.
+        """Return the k best allowed chunks that score above 0: first a set of passages that belong
+        together, then single ones.
         """
-        # Chinese names tie passages less surely than they are found by their words.
+        # Chinese names tie passages less reliably than their words find them.
         as_set = bool(asked.links) and self.parts.sets and not is_han(asked.question)
         first = self.selector.first(asked, allowed, self.parts) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
@@ -280,87 +275,88 @@ class SearchIndex:
     def _with_named_titles_first(
         self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]
     ) -> list[int]:
-        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas"
-        where the question names all of that title; and the other way round where it names no Texas.
+        """Move chunks whose whole title the question names before those with a similar title.
+
+        "Paris, Texas" comes before "Paris" if the question names all of it, and after "Paris" if
+        the question does not name Texas.
         """
         terms_of = self.lexicon.terms_of
         wanted = frozenset(terms_of(asked.question))
-        by_link = frozenset(term for link in asked.links for term in terms_of(link.text))
+        linked = frozenset(term for link in asked.links for term in terms_of(link.text))
         near, alike = (
             best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.base, asked.lexical)
         )
-        looked_at = (*ordered, *near, *alike)
-        named = {place: named_title(self.chunks[place], wanted, by_link) for place in looked_at}
+        titles = {
+            place: named_title(self.chunks[place], wanted, linked)
+            for place in (*ordered, *near, *alike)
+        }
         result: dict[int, None] = {}
         for place in ordered:
-            rivals = [other for other in named if named[other].outnames(named[place])]
+            rivals = [other for other in titles if titles[other].outnames(titles[place])]
             if rivals and not any(other in result for other in rivals):
                 result[max(rivals, key=lambda other: (asked.base[other], -other))] = None
             result.setdefault(place)
         return list(result)
 
     def allowed(self, documents: Collection[str] | None) -> Flags:
-        """Which chunks are of these documents, in their order; all for None."""
+        """Flag the chunks of these documents (None: all chunks)."""
         mask = np.full(len(self.chunks), documents is None)
         mask[[index for name in documents or () for index in self.documents.get(name, ())]] = True
         return mask
 
     def rank(self, scores: Scores, k: int) -> list[Passage]:
-        """The k best chunks that score above 0, best first, each text once; ties go to the earlier
-        chunk."""
+        """Return the k best chunks that score above 0, each text once; ties go to the earlier
+        chunk.
+        """
         found = scores > 0
         best = best_places(scores, k, self.without_copies(scores, found))
         return [self.passage(place, scores[place], found) for place in best]
 
+    # --- texts that several documents hold --------------------------------------------------------
+
     def passage(self, place: int, score: float, allowed: Flags) -> Passage:
-        """A chunk as a passage with its score, and the other allowed documents that hold its
-        text.
-        """
+        """Make a passage of a chunk, with the other allowed documents that hold its text."""
         passage = passage_of(self.chunks[place], score)
         also = self._holding(place, allowed)
         return passage.model_copy(update={"also": also}) if also else passage
 
     @cached_property
     def _copies(self) -> Mapping[int, Sequence[int]]:
-        """The places of the chunks with one text, by each of them; none for a text that stands
-        once."""
+        """The places of all chunks with the same text, by each of these places."""
         by_text = by_key((chunk.text.strip(), place) for place, chunk in enumerate(self.chunks))
         return {place: places for places in by_text.values() if len(places) > 1 for place in places}
 
     def without_copies(self, scores: Scores, allowed: Flags) -> Flags:
-        """The allowed chunks but, of those with one text, only the best; ties go to the earlier
-        one."""
+        """Allow only the best chunk of those with the same text; ties go to the earlier one."""
         once = allowed.copy()
         for place, places in self._copies.items():
             if place == places[0]:
-                held = [copy for copy in places if allowed[copy]]
-                best = max(held, key=lambda copy: (scores[copy], -copy), default=place)
-                once[[copy for copy in held if copy != best]] = False
+                held = [other for other in places if allowed[other]]
+                best = max(held, key=lambda other: (scores[other], -other), default=place)
+                once[[other for other in held if other != best]] = False
         return once
 
     def other_documents(self, chunk: str, documents: Collection[str] | None) -> tuple[str, ...]:
-        """The documents among these (None: all) that hold the text of a chunk as well, by id."""
+        """Return which of these documents (None: all) hold the text of a chunk too, sorted."""
         place = self.position.get(chunk)
         return () if place is None else self._holding(place, self.allowed(documents))
 
     def _holding(self, place: int, allowed: Flags) -> tuple[str, ...]:
         copies = self._copies.get(place, ())
-        holding = {self.chunks[copy].document for copy in copies if allowed[copy]}
+        holding = {self.chunks[other].document for other in copies if allowed[other]}
         return tuple(sorted(holding - {self.chunks[place].document}))
 
-    def switched(self, parts: SearchParts) -> "SearchIndex":
-        """The same index, searched with some parts left out."""
-        other = copy.copy(self)
-        other.parts = parts
-        return other
 
-    def without_graph(self) -> "SearchIndex":
-        """The same index, searched by words and vectors alone."""
-        return self.switched(SearchParts(walk=False, bridges=False, sets=False))
-
-    def chunk(self, name: str) -> Chunk:
-        """A chunk by id."""
-        return self.chunks[self.position[name]]
+def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
+    """Map each chunk of triples to the only chunk of text in its document, by their places."""
+    texts = by_key(
+        (chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text"
+    )
+    return {
+        place: texts[chunk.document][0]
+        for place, chunk in enumerate(chunks)
+        if chunk.kind == "triples" and len(texts.get(chunk.document, ())) == 1
+    }
 
 
 @step("retrieve")
@@ -371,16 +367,12 @@ async def retrieve(
     k: int,
     documents: Collection[str] | None = None,
 ) -> list[Passage]:
-    """Find the k best passages over all queries; the first query counts most.
+    """Find the k best passages for all queries, of which the first counts most.
 
-    `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph
-    alone).
-
-    A passage's score says how well it fits by itself, by words, meaning and the graph (see
-    `SearchedQuestion.base`); the order also counts how passages belong together, so that a score
-    may be higher than one before it.
-
-    A text that several documents hold comes once, from the one that fits best.
+    `dense` maps, for each query, the nearest chunks (ids) to their cosines; it may be empty. A
+    passage's score says how well it fits by itself (`SearchedQuestion.base`). The order also counts
+    how passages belong together, so a score may be higher than the one before. A text that several
+    documents hold comes once, from the one that fits best.
     """
     allowed = once = index.allowed(documents)
     best, fits = dict[int, float](), np.zeros(len(index.chunks))
@@ -401,9 +393,7 @@ async def retrieve(
 
 @dataclass(frozen=True)
 class Reranked:
-    """The passages in their order, and what the trace says of it; None where nothing was
-    reranked.
-    """
+    """Passages in their new order; `trace` is None if nothing was reranked."""
 
     passages: list[Passage]
     trace: Reranking | None = None
@@ -413,23 +403,20 @@ class Reranked:
 async def rerank(
     question: str, passages: Sequence[Passage], k: int, reranker: Reranker
 ) -> Reranked:
-    """Pick the k most relevant passages, best first, with the model's scores; equal ones stay in
-    their order.
+    """Pick the k most relevant passages by the model's scores; equal ones keep their order.
 
-    Each is read under its title, so that it keeps its subject; in a thread, so that calls to models
-    go on meanwhile. Raises EngineError where the model cannot be reached, or does not answer for
-    every passage.
+    The model reads each passage with its title. Raises EngineError if the model cannot be reached
+    or does not score every passage.
     """
     if not passages:
         return Reranked([])
     texts = [
-        (
-            passage.text
-            if passage.text.startswith(passage.title)
-            else f"{passage.title}\n{passage.text}"
-        )
+        passage.text
+        if passage.text.startswith(passage.title)
+        else f"{passage.title}\n{passage.text}"
         for passage in passages
     ]
+    # In a thread, so that calls to other models go on meanwhile.
     scores = await asyncio.to_thread(reranker.scores, question, texts)
     order = sorted(range(len(passages)), key=lambda place: -scores[place])[:k]
     ranked = [

@@ -1,9 +1,8 @@
-"""What the tables of documents answer: a model plans, SQL computes, code tells (StructRAG, section
-2.4).
+"""Answers from the tables of documents: a model plans, SQL computes (StructRAG, section 2.4).
 
-Nothing that a model writes is run: a plan names operations of ours over columns that are there. The
-outcome is a Markdown table of its rows, one sentence, the bare values, and the cells behind it.
-Figures stand as the documents write them, computed ones in the form of those they were computed of.
+Nothing that a model writes is executed: a plan names operations of this package on columns that
+exist. The result has a Markdown table of its rows, a sentence, the bare values, and the cells
+behind it. Figures stand as the documents write them; computed ones in the form of their inputs.
 """
 
 import asyncio
@@ -25,12 +24,11 @@ from tasks.step import step
 from tasks.tables.relations import Cell, relations_of
 from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
 
-# A line of at most so many characters is the source of its cells; of a longer one so much on either
-# side of a cell.
+# A line of up to LONGEST_LINE characters is the source of its cells; a longer one only AROUND them.
 LONGEST_LINE, AROUND = 400, 120
-MOST_ASKED = 64  # documents whose tables a question is asked of
+MOST_ASKED = 64  # documents whose tables a question may ask
 MOST_CITED = 5  # lines of a table: those that decide, and the one that names the columns
-MOST_NAMED = 40  # in the sentence; the table beside it goes on
+MOST_NAMED = 40  # groups in the sentence; the table has more
 MONEY = frozenset("$€£¥￥")
 
 ChunkAt = Callable[[str, int], Chunk]
@@ -42,10 +40,10 @@ def documents_with_tables(
     named: Sequence[str] | None,
     planner: PlanTable,
 ) -> list[str]:
-    """The documents whose tables are asked: those that the caller names, else those of the
+    """Return the documents whose tables are asked: those that the caller named, or those of the
     passages.
 
-    Empty where no model plans, and for a question that is routed elsewhere.
+    There are none if no model plans, or the question is routed to another structure.
     """
     if route.type != "table" or planner.is_offline:
         return []
@@ -56,21 +54,17 @@ def documents_with_tables(
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """The result of a plan with the lines of documents that show its cells; empty where there is
-    none.
-    """
+    """The result of a plan, and the lines of documents that show its cells; both may be empty."""
 
     result: TableResult
     sources: Sequence[Source]
 
     @property
     def is_computed(self) -> bool:
-        """Whether the plan gave anything."""
         return bool(self.result.cells or self.result.values)
 
     @property
     def notes(self) -> list[Note]:
-        """What was computed and the rows that it rests on."""
         if not self.is_computed:
             return []
         computed = "\n".join(filter(None, [self.result.sentence, self.result.plan]))
@@ -81,9 +75,7 @@ class TableAnswer:
 
     @property
     def subquestions(self) -> tuple[SubQuestion, ...]:
-        """The plan as the trace tells it with what came of it; one that computed nothing says
-        why.
-        """
+        """The plan in the trace, with its result or the reason why it has none."""
         if not self.result.plan:
             return ()
         plan = self.result.plan if self.is_computed else f"Tables: {self.result.plan}"
@@ -91,7 +83,7 @@ class TableAnswer:
 
     @property
     def stated(self) -> StatedAnswer:
-        """The answer that needs no model: its sentence with the lines that show it."""
+        """The answer without a model: the sentence, and the lines that show it."""
         marks = "".join(f"[{number}]" for number, _ in enumerate(self.sources, 1))
         text = f"{self.result.sentence} {marks}".strip()
         return StatedAnswer(text, self.result.values, "none", "table")
@@ -101,12 +93,12 @@ class TableAnswer:
 async def sourced_table_answer(
     question: str, documents: Mapping[str, Document], planner: PlanTable, chunk_at: ChunkAt
 ) -> TableAnswer:
-    """Compute the answer from tables; empty where there are none or the planner sees no plan.
+    """Compute the answer from tables; it is empty if there are none, or the model makes no plan.
 
-    `chunk_at` gives the chunk at an offset of a document. A plan that does not fit the tables gives
-    a result without cells, whose `plan` says why.
+    `chunk_at` returns the chunk at an offset of a document. If the plan does not fit the tables,
+    the result has no cells, and its `plan` says why.
     """
-    # Reading the cells takes CPU: other questions go on meanwhile.
+    # In a thread, because reading the cells takes CPU.
     relations = await asyncio.to_thread(relations_of, list(documents.values()))
     views = [relation.view for relation in relations]
     plan = None
@@ -120,20 +112,17 @@ async def sourced_table_answer(
     except DoesNotFit as problem:
         return TableAnswer(TableResult(plan=f"does not fit: {problem}"), ())
     result = table_result(outcome, most)
-    headers = outcome.relation.headers
-    sources = cell_sources(result.cells, headers, documents, chunk_at)
+    sources = _cell_sources(result.cells, outcome.relation.headers, documents, chunk_at)
     return TableAnswer(result, packed(sources, most))
 
 
-def cell_sources(
+def _cell_sources(
     cells: Sequence[TableCell],
     headers: Mapping[str, Span],
     documents: Mapping[str, Document],
     chunk_at: ChunkAt,
 ) -> list[Source]:
-    """The first lines that hold the cells, each once, then the header of their table; MOST_CITED in
-    all.
-    """
+    """Return the first lines that hold the cells, then the header; MOST_CITED in all."""
     lines = dict.fromkeys(
         (cell.document, *_line(documents[cell.document].text, cell.start, cell.end))
         for cell in cells
@@ -152,7 +141,7 @@ def _source(document: Document, start: int, end: int, chunk_at: ChunkAt) -> Sour
 
 
 def _line(text: str, start: int, end: int) -> Span:
-    """The line, or the stretch of a long one, around a cell."""
+    """Return the line of a cell, or its part of a long line."""
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     last = len(text) if last < 0 else last
@@ -165,20 +154,22 @@ def _line(text: str, start: int, end: int) -> Span:
 
 
 def table_result(outcome: PlanOutcome, most: int) -> TableResult:
-    """The result of an outcome, with as many of its rows as `most` tokens hold."""
-    told = _Told(outcome)
-    shown = first_fitting(outcome.rows, lambda row: rough_tokens(" | ".join(told.line(row))), most)
+    """Describe an outcome, with as many of its rows as `most` tokens hold."""
+    written = _WrittenOutcome(outcome)
+    shown = first_fitting(
+        outcome.rows, lambda row: rough_tokens(" | ".join(written.line(row))), most
+    )
     return TableResult(
-        table=told.markdown(shown),
-        sentence=told.sentence(),
-        values=tuple(dict.fromkeys(told.values())),
-        cells=told.cells(shown),
-        plan=told.described(),
+        table=written.markdown(shown),
+        sentence=written.sentence(),
+        values=tuple(dict.fromkeys(written.values())),
+        cells=written.cells(shown),
+        plan=written.plan(),
     )
 
 
-class _Told:
-    """An outcome's names and figures as they are written."""
+class _WrittenOutcome:
+    """Writes the names and figures of an outcome as the documents do."""
 
     def __init__(self, outcome: PlanOutcome) -> None:
         self.outcome, self.relation = outcome, outcome.relation
@@ -187,7 +178,7 @@ class _Told:
         conditions = [condition.column for condition in outcome.conditions]
         by = [] if outcome.by is None else [outcome.by]
         self.shown = list(dict.fromkeys([self.label, *by, *conditions, *outcome.columns]))
-        # Rows that were only counted are shown by the cells of the conditions.
+        # The cells that show the result: for rows that were only counted, those of the conditions.
         asked = [column for column in outcome.columns if column != self.label]
         self.deciding = list(dict.fromkeys(asked or conditions or [self.label]))
 
@@ -205,7 +196,7 @@ class _Told:
 
     def sentence(self) -> str:
         groups = self.outcome.groups
-        listed = "; ".join(map(self.told, groups[:MOST_NAMED]))
+        listed = "; ".join(map(self.described, groups[:MOST_NAMED]))
         if len(groups) > MOST_NAMED:
             listed += f" (+ {len(groups) - MOST_NAMED})"
         head = f"{self.operation} of {self.header(self.column)}"
@@ -218,7 +209,7 @@ class _Told:
         behind = f" ({listed})" if self.operation in {"difference", "ratio"} else ""
         return f"{head}: {self.computed()}{behind}."
 
-    def told(self, group: RowGroup) -> str:
+    def described(self, group: RowGroup) -> str:
         name = self.name(group)
         if self.operation in {"list", "count"} or self.outcome.columns == (self.label,):
             return name
@@ -230,7 +221,6 @@ class _Told:
         return f"{name}: {self.figure(group)}"
 
     def asked_for(self, group: RowGroup) -> list[tuple[int, Cell]]:
-        """The cells of a row in the columns asked for."""
         row = self.relation.rows[group.rows[0]]
         return [(column, cell) for column in self.outcome.columns if (cell := row[column])]
 
@@ -238,21 +228,16 @@ class _Told:
         return self.relation.columns[column] or "figure"
 
     def name(self, group: RowGroup) -> str:
-        """What a group of rows is called: the cell that it was put together by, or its row's
-        name.
-        """
+        """Return the cell by which a group was made, or the name of its row."""
         column = self.label if self.outcome.by is None else self.outcome.by
         return self.text(group.rows[0], column) or "–"
 
     def text(self, row: int, column: int) -> str:
-        """A cell on one line, empty where there is none."""
         cell = self.relation.rows[row][column]
         return " ".join(cell.raw.split()) if cell else ""
 
     def figure(self, group: RowGroup) -> str:
-        """A group's figure: the cell itself where it is of one row, else as its cells are
-        written.
-        """
+        """Return the cell of a single row, or the computed figure of a group."""
         aggregate = "" if self.outcome.by is None else self.outcome.plan.aggregate
         if aggregate == "count" and self.operation not in {"sum", "average"}:
             return str(len(group.rows))
@@ -269,7 +254,7 @@ class _Told:
         return self.written(number, self.outcome.rows, self.operation == "average")
 
     def written(self, number: float, rows: Sequence[int], averaged: bool) -> str:
-        """A computed figure with the unit and the decimals of the cells that it was computed of."""
+        """Write a computed figure with the unit and the decimals of its cells."""
         cells = [self.relation.rows[row][column] for row in rows for column in self.outcome.columns]
         amounts = [amount for cell in cells if cell and (amount := cell.amount)]
         units = {amount.unit for amount in amounts}
@@ -282,11 +267,9 @@ class _Told:
         return f"{text}{' ' if unit.isascii() and unit.isalpha() else ''}{unit}"
 
     def line(self, row: int) -> list[str]:
-        """A row's cells in the columns that the plan is about."""
         return [self.text(row, column) for column in self.shown]
 
     def markdown(self, rows: Sequence[int]) -> str:
-        """The rows as a table of the columns that the plan is about."""
         lines = [self.line(row) for row in rows]
         if more := len(self.outcome.rows) - len(lines):
             lines.append([f"… {more} more rows", *[""] * (len(self.shown) - 1)])
@@ -295,7 +278,6 @@ class _Told:
         )
 
     def cells(self, rows: Sequence[int]) -> tuple[TableCell, ...]:
-        """The cells of these rows that are computed on, asked for or decide."""
         return tuple(
             TableCell(
                 document=cell.document,
@@ -310,8 +292,7 @@ class _Told:
             if (cell := self.relation.rows[row][column]) and cell.document
         )
 
-    def described(self) -> str:
-        """What was done, for the trace."""
+    def plan(self) -> str:
         plan, columns = self.outcome.plan, self.relation.columns
         asked = ", ".join(columns[column] for column in self.outcome.columns)
         text = f"{self.operation} of {asked} in {self.relation.name}"

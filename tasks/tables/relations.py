@@ -1,4 +1,4 @@
-"""The tables of several documents as relations: tables with the same columns are one.
+"""The tables of several documents as relations: tables with the same columns are one relation.
 
 So documents can be compared. What stands above a table may give its figures a scale ("in
 thousands"): tables of different scales are different relations.
@@ -14,13 +14,13 @@ from prompts.text.words import fold, fold_name
 from storage.records import Document, Span, Table, by_key
 from storage.tables import CellColumn
 
-DOCUMENT = "document"  # the further column of tables that several documents have
+DOCUMENT = "document"  # the further column of a relation that several documents share
 NIL = frozenset({"", "-", "–", "—", "--", "——", "null", "n/a"})
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell as written and where it stands; `document` is empty where it stands in no text."""
+    """A cell as written, and where; `document` is empty if it stands in no text."""
 
     raw: str
     document: str = ""
@@ -29,13 +29,12 @@ class Cell:
 
     @property
     def amount(self) -> Amount | None:
-        """The figure that the cell is, if it is one."""
         return amount_of(self.raw)
 
 
 @dataclass(frozen=True, slots=True)
 class TableRelation:
-    """Rows by columns; `headers` are the places of the lines that name the columns, by document."""
+    """Rows by columns; `headers` maps documents to the places of their header lines."""
 
     name: str
     columns: tuple[str, ...]
@@ -44,24 +43,20 @@ class TableRelation:
 
     @property
     def view(self) -> TableView:
-        """The table as a planner sees it."""
         rows = tuple(tuple(cell.raw if cell else "" for cell in row) for row in self.rows)
         return TableView(self.name, self.columns, rows)
 
     @property
     def label(self) -> int:
-        """The column that says what a row is called: the first whose cells are mostly no
-        figures.
-        """
+        """The column that names the rows: the first whose cells are mostly no figures."""
         return next((place for place in range(len(self.columns)) if self._has_words(place)), 0)
 
     def scale(self, column: int) -> float:
-        """What the name of a column, else of the table, says of the figures (thousands: 1,000)."""
+        """Return the scale in the name of a column, or else of the table ("thousands": 1,000)."""
         stated = scale_stated(self.columns[column])
         return stated if stated != 1.0 else scale_stated(self.name)
 
     def column(self, place: int) -> CellColumn:
-        """A column as SQL reads it."""
         cells = [row[place] for row in self.rows]
         amounts = [cell.amount if cell else None for cell in cells]
         return CellColumn(
@@ -76,7 +71,7 @@ class TableRelation:
 
 
 def relations_of(documents: Sequence[Document]) -> list[TableRelation]:
-    """The tables of the documents, those of one form as one."""
+    """Return the tables of the documents, those with the same columns and scale as one."""
     titles = Counter(document.title for document in documents)
     alike = by_key(
         (_form(table), (document, table)) for document in documents for table in document.tables
@@ -89,9 +84,7 @@ def _form(table: Table) -> tuple[str, ...]:
 
 
 def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> TableRelation:
-    """Tables of one form as one, with the document as a further column where they come from
-    several.
-    """
+    """Unite tables of one form; those of several documents get a column for the document."""
     first, table = parts[0]
     several = len({document.id for document, _ in parts}) > 1
     above = table.name if fold(table.name) != fold(first.title) else ""
@@ -107,7 +100,7 @@ def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> Ta
 
 
 def _called(document: Document, titles: Counter[str]) -> str:
-    """The title; where several documents have it, or it is empty, the id tells them apart."""
+    """Return the title, with the id if the title is empty or not unique."""
     if document.title and titles[document.title] == 1:
         return document.title
     return f"{document.title} ({document.id})".strip()

@@ -1,4 +1,4 @@
-"""A model's plan as a query over rows: its names become columns and cells that are there."""
+"""A model's plan as a query over rows: its names become columns and cells of the tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,23 +28,22 @@ _AGGREGATES: dict[str, Aggregate] = {
     "max": "max",
     "min": "min",
 }
-# Operations on rows whether or not they have a figure, and those between two things.
+# Operations that need no figure, those on two things, on all rows, and on the best rows.
 _COUNTING, _OF_TWO = frozenset({"lookup", "list", "count"}), frozenset({"difference", "ratio"})
 _TOTALS, _EXTREMES = frozenset({"sum", "average"}), frozenset({"max", "min"})
-LEAST_ALIKE = 75  # of 100: how like a name of the plan must be to one of the table
-TWO = 2
+LEAST_ALIKE = 75  # of 100: how similar a name of the plan must be to one of the table
 
 
 class DoesNotFit(Exception):
-    """A plan names what the tables do not have; the message says what."""
+    """A plan does not fit the tables; the message says why."""
 
 
 @dataclass(frozen=True)
 class PlanOutcome:
-    """What a plan came to: groups of rows in order, and the columns that it is about.
+    """The result of a plan: groups of rows in order, and the columns that it is about.
 
-    `by` is the column whose equal cells made a group, None where each row is one. `number` is the
-    one figure of a sum, an average, a count, a difference or a ratio.
+    Equal cells of the column `by` make a group; if it is None, each row is a group. `number` is the
+    single figure of a sum, an average, a count, a difference or a ratio.
     """
 
     plan: TablePlan
@@ -57,15 +56,13 @@ class PlanOutcome:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The rows behind the result, in its order."""
         return tuple(row for group in self.groups for row in group.rows)
 
 
 def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
-    """Run a plan.
+    """Run a plan over the relations, which it counts from 1.
 
-    Raises DoesNotFit where it names a table, a column or a cell that is not there, or no row is
-    left.
+    Raises DoesNotFit if there is no such table, column or cell, or no row is left.
     """
     if not 1 <= plan.table <= len(relations):
         raise DoesNotFit(f"there is no table {plan.table} (there are {len(relations)})")
@@ -125,9 +122,9 @@ def _select(relation: TableRelation, query: RowQuery) -> list[RowGroup]:
 
 
 def _side_by_side(relation: TableRelation, query: RowQuery) -> tuple[int | None, RowQuery]:
-    """Things that are compared and have several rows each are put together by what names them."""
-    named = [one.column for one in query.conditions if len(one.values) >= TWO]
-    if not named or len(_select(relation, query)) <= TWO:
+    """Group the rows of things that are compared and have several rows each by their names."""
+    named = [one.column for one in query.conditions if len(one.values) >= 2]
+    if not named or len(_select(relation, query)) <= 2:
         return None, query
     return named[0], replace(query, by=named[0])
 
@@ -135,11 +132,10 @@ def _side_by_side(relation: TableRelation, query: RowQuery) -> tuple[int | None,
 def _place_in_plan(
     relation: TableRelation, group: RowGroup, conditions: Sequence[Condition]
 ) -> int:
-    """The place of a group among the things that a condition of the plan names."""
     for condition in conditions:
         cell = relation.rows[group.rows[0]][condition.column]
         texts = [text for text, _ in condition.values]
-        if cell and len(texts) >= TWO and fold(cell.raw) in texts:
+        if cell and len(texts) >= 2 and fold(cell.raw) in texts:
             return texts.index(fold(cell.raw))
     return 0
 
@@ -147,8 +143,7 @@ def _place_in_plan(
 def _two_figures(
     relation: TableRelation, groups: Sequence[RowGroup], columns: Sequence[int]
 ) -> list[float | None]:
-    """The figures of the groups, or of two columns of the only row."""
-    if len(groups) == 1 and len(columns) == TWO:
+    if len(groups) == 1 and len(columns) == 2:
         cells = [relation.rows[groups[0].rows[0]][column] for column in columns]
         amounts = [cell.amount if cell else None for cell in cells]
         return [amount.number if amount else None for amount in amounts]
@@ -156,7 +151,7 @@ def _two_figures(
 
 
 def _between(operation: str, figures: Sequence[float | None]) -> float:
-    if len(figures) != TWO or figures[0] is None or figures[1] is None:
+    if len(figures) != 2 or figures[0] is None or figures[1] is None:
         raise DoesNotFit(f"a {operation} is between two figures, and there are {len(figures)}")
     if operation == "ratio" and not figures[1]:
         raise DoesNotFit("the second figure of the ratio is 0")
@@ -167,7 +162,6 @@ def _between(operation: str, figures: Sequence[float | None]) -> float:
 
 
 def _column_of(relation: TableRelation, name: str) -> int:
-    """The column that a name means: the same, else the one most alike."""
     column = _nearest(name, relation.columns)
     if column is None:
         known = ", ".join(relation.columns[:12])
@@ -176,9 +170,7 @@ def _column_of(relation: TableRelation, name: str) -> int:
 
 
 def _nearest(name: str, among: Sequence[str]) -> int | None:
-    """The place of what is most like a name: by shared words, of equals the one nearest in
-    length.
-    """
+    """Return the place of the most similar name by shared words; equals by their spelling."""
     key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
         return names.index(key)
@@ -190,9 +182,7 @@ def _nearest(name: str, among: Sequence[str]) -> int | None:
 
 
 def _conditions(filters: Sequence[TableFilter], relation: TableRelation) -> tuple[Condition, ...]:
-    """Filters with the cells that they mean; several with "equal" or "contains" on one column are
-    alternatives.
-    """
+    """Make conditions of filters; several equal comparisons of one column are alternatives."""
     conditions: dict[object, Condition] = {}
     for place, one in enumerate(filters):
         column, operator = _column_of(relation, one.column), _OPERATORS[one.comparison]
@@ -204,10 +194,10 @@ def _conditions(filters: Sequence[TableFilter], relation: TableRelation) -> tupl
 
 
 def _values(one: TableFilter, column: int, relation: TableRelation) -> tuple[Value, ...]:
-    """What a filter compares with.
+    """Return the values with which a filter compares.
 
-    A figure with a scale of its own ("3 million") is told in the scale of its column. A text that
-    is to be equal means the same cell, else those that hold it, else the one most alike.
+    A figure with a scale of its own ("3 million") is converted to the scale of the column. An equal
+    text is that of a cell, or else of the cells that hold it, or else of the most similar cell.
     """
     text = fold(one.value.strip())
     if one.comparison != "contains" and (amount := amount_of(one.value)):

@@ -1,8 +1,7 @@
-"""What a step is compiled by (DSPy's optimisers): examples of its inputs, and what its answers to
-them are worth.
+"""Compiling a step with DSPy's optimisers: its examples, and what its answers to them are worth.
 
-A router and a filter are measured by the labels of their rows, a rewriter by what the search then
-finds, an answer by the measures of evaluation (`tasks/evaluate/measures.py`).
+A router and a filter are measured by the labels of their rows, a rewriter by what its queries find,
+an answer by the measures of `tasks/evaluate/measures.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from tasks.train import router
 from tasks.train.rewriter import Find
 
 ACCURACY = "accuracy"
-# The first of them is what counts where none is named.
+# The first measure of a step is the default.
 COMPILED_BY: Mapping[TrainedStep, tuple[str, ...]] = {
     "router": (ACCURACY,),
     "filter": (ACCURACY,),
@@ -38,9 +37,7 @@ Examples = list[dict[str, object]]
 
 
 def measure_of(step: TrainedStep, name: str | None) -> str:
-    """The measure of this name, or the step's first; UsageError where the step is not measured by
-    it.
-    """
+    """Return the named measure of a step, or its first; UsageError for one of another step."""
     known = COMPILED_BY[step]
     if name is not None and name not in known:
         raise UsageError(
@@ -53,8 +50,7 @@ def measure_of(step: TrainedStep, name: str | None) -> str:
 async def examples_of(
     step: TrainedStep, rows: Sequence[Row], find: Find | None, passages: int
 ) -> Examples:
-    """Each row as inputs of the step, with its outputs or, under `gold`, the question that its
-    answer is measured by.
+    """Return each row as inputs of the step, with its outputs, or under `gold` with its question.
 
     An answer is written from the first passages that the search finds.
     """
@@ -93,25 +89,19 @@ async def _request(question: EvaluationQuestion, find: Find | None, most: int) -
 def worth_of(
     step: TrainedStep, name: str, search: Callable[[Sequence[str]], Sequence[Passage]]
 ) -> Worth:
-    """What an answer to an example is worth by a measure; `found` searches for a rewriter's
-    queries.
-    """
+    """Return what an answer is worth by a measure; `search` runs a rewriter's queries."""
     if step in {"router", "filter"}:
         return router.same_structure if step == "router" else filtering.same_label
 
     def worth(example: Mapping[str, Any], given: Mapping[str, Any]) -> float:
         gold: EvaluationQuestion = example["gold"]
         if step == "answer":
-            return _score(
-                name,
-                gold,
-                plain_answer(gold.question, given["written"].answer, given["written"].values),
-            )
+            written = given["written"]
+            return _score(name, gold, plain_answer(gold.question, written.answer, written.values))
         rewriting = given["rewriting"]
         passages = tuple(search([rewriting.question, *rewriting.queries]))
-        return _score(
-            name, gold, plain_answer(gold.question, "").model_copy(update={"passages": passages})
-        )
+        answer = plain_answer(gold.question, "").model_copy(update={"passages": passages})
+        return _score(name, gold, answer)
 
     return worth
 
@@ -127,9 +117,7 @@ async def answered_by(
     passages: int,
     measure: str,
 ) -> dict[str, float]:
-    """The mean of a measure over the answers that a step writes from what the search finds; one
-    that cannot be read is worth nothing.
-    """
+    """Return the mean of a measure over a step's answers; one that cannot be read is worth 0."""
 
     async def worth(question: EvaluationQuestion) -> float:
         request = await _request(question, find, passages)

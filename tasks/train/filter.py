@@ -1,6 +1,4 @@
-"""Rows for a filter with explanations and three labels (ERM4), the training of a cross-encoder, and
-macro-F1.
-"""
+"""A filter with explanations and three labels (ERM4): its rows, a cross-encoder, and macro-F1."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +49,10 @@ async def judge_passages(
     most: int,
     tell: Callable[[int, int], None],
 ) -> list[FilterRow]:
-    """The first `most` passages of each question with a model's label and why, stored as they come.
+    """Label the first `most` passages of each question with a model, and store the labels.
 
-    A label is against the gold where a passage of a gold document is called neutral, or another one
-    entailment; such rows are stored, and are not to be trained on (`agreeing`). What is stored is
-    not asked again.
+    A label is against the gold where a passage of a gold document is called neutral, or another
+    one entailment; `agreeing` drops such rows. Stored questions are not asked again.
     """
     rows = stored(path, FilterRow)
     done = {row.id.rpartition("#")[0] for row in rows}
@@ -71,13 +68,14 @@ async def judge_passages(
             FilterRow(
                 id=f"{question.id}#{number}",
                 question=question.question,
-                title=passages[number - 1].title,
-                passage=passages[number - 1].text,
-                label=verdict.label,
-                explanation=verdict.explanation,
-                source=_agreement(verdict.label, passages[number - 1], question),
+                title=passage.title,
+                passage=passage.text,
+                label=verdicts[number].label,
+                explanation=verdicts[number].explanation,
+                source=_agreement(verdicts[number].label, passage, question),
             )
-            for number, verdict in sorted(verdicts.items())
+            for number, passage in enumerate(passages, 1)
+            if number in verdicts
         ]
         append(path, new)
         rows.extend(new)
@@ -94,14 +92,12 @@ def _agreement(label: Label, passage: Passage, question: EvaluationQuestion) -> 
 
 
 def agreeing(rows: Sequence[FilterRow]) -> list[FilterRow]:
-    """The rows whose label is not against the gold."""
+    """Keep the rows whose label is not against the gold."""
     return [row for row in rows if row.source != AGAINST_GOLD]
 
 
 def dialogues_of(rows: Sequence[FilterRow], judge: Filter) -> list[Dialogue]:
-    """Each row as what the filter's model reads of one passage, and the answer with explanation and
-    label.
-    """
+    """Return what the filter's model reads of each row, and its answer: explanation and label."""
     dialogues = []
     for example in examples_of(rows):
         answer = judge.output_format.write(judge.module.signature, example)
@@ -110,7 +106,7 @@ def dialogues_of(rows: Sequence[FilterRow], judge: Filter) -> list[Dialogue]:
 
 
 def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Each row as inputs and outputs of the filter."""
+    """Return each row as inputs and outputs of the filter."""
     return [
         {
             "question": row.question,
@@ -126,14 +122,15 @@ def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
 
 
 def same_label(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> float:
-    """1 where the filter gives its one passage the label of the example, else 0."""
+    """Return 1 where the filter gives its one passage the label of the example, else 0."""
     labels = [judgement.label for judgement in given["judged"].judgements]
     return float(labels[:1] == [wanted["judged"].judgements[0].label])
 
 
 async def labels_by(rows: Sequence[FilterRow], judge: Filter) -> list[str]:
-    """The label that a filter gives to each row, its passage alone: neutral without a model, and
-    none where its answer cannot be read.
+    """Return the label that a filter gives each row's passage alone.
+
+    It is neutral without a model, and empty where the model's answer cannot be read.
     """
 
     async def label(row: FilterRow) -> str:
@@ -151,15 +148,13 @@ async def labels_by(rows: Sequence[FilterRow], judge: Filter) -> list[str]:
 
 
 def macro_f1(gold: Sequence[str], given: Sequence[str]) -> dict[str, float]:
-    """The mean of the F1 of the labels that occur in the gold, and the share that is right."""
+    """Return the mean F1 of the labels in the gold, and the share that is right."""
+    pairs = list(zip(gold, given, strict=True))
     scores = []
     for label in sorted(set(gold)):
-        pairs = list(zip(gold, given, strict=True))
         hits = sum(is_gold == is_given == label for is_gold, is_given in pairs)
-        scores.append(
-            2 * hits / (sum(name == label for name in gold) + sum(name == label for name in given))
-        )
-    right = sum(is_gold == is_given for is_gold, is_given in zip(gold, given, strict=True))
+        scores.append(2 * hits / [*gold, *given].count(label))
+    right = sum(is_gold == is_given for is_gold, is_given in pairs)
     return {"macro-F1": sum(scores) / max(len(scores), 1), "accuracy": right / max(len(gold), 1)}
 
 
@@ -170,11 +165,10 @@ def train_cross_encoder(
     options: TrainingOptions,
     tell: Callable[[int, int], None],
 ) -> TrainingCurve:
-    """Train a cross-encoder with the three labels from an encoder into the folder; goes on from its
-    last checkpoint.
+    """Train an encoder into a cross-encoder with the three labels, from its last checkpoint on.
 
     It reads the passage first and the question second, as models for natural language inference do.
-    Raises UsageError without the extra, ModelUnavailable where there is no such encoder.
+    UsageError without the extra, ModelUnavailable without the encoder.
     """
     need_extra()
     from sentence_transformers.cross_encoder import (
@@ -187,7 +181,7 @@ def train_cross_encoder(
 
     names: Mapping[str, object] = {
         "num_labels": len(LABELS),
-        "model_kwargs": {"ignore_mismatched_sizes": True},  # a head for other labels is made anew
+        "model_kwargs": {"ignore_mismatched_sizes": True},  # A head for other labels is replaced
         "config_kwargs": {
             "id2label": dict(enumerate(LABELS)),
             "label2id": {label: number for number, label in enumerate(LABELS)},

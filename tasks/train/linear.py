@@ -1,7 +1,6 @@
-"""Linear classifiers: multinomial logistic regression with a ridge penalty, for wordings (sparse)
-and vectors (dense).
+"""Linear classifiers: multinomial logistic regression with a ridge penalty (scipy's L-BFGS).
 
-A classifier of wordings is fitted twice: on all features, then on those that matter most.
+A classifier of wordings is fitted twice: on all features, then on the most telling ones.
 """
 
 from collections import Counter
@@ -10,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from prompts.route import UNIT, LinearClassifier, features
 from prompts.text.question import parse_question
 
-LEAST_SEEN, STEPS = 2, 150
+LEAST_SEEN = 2  # Rarer features are left out
+STEPS = 150  # At most, of the optimiser
 Floats = NDArray[np.float64]
 
 
@@ -29,9 +30,7 @@ class Labelled:
 
 
 def evened(pairs: Sequence[tuple[str, str, str]]) -> list[Labelled]:
-    """Examples of questions with their language and label; rarer pairs of language and label count
-    more.
-    """
+    """Weigh (question, language, label) so that rarer pairs of language and label count more."""
     sizes = Counter((language, label) for _, language, label in pairs)
     mean = len(pairs) / max(len(sizes), 1)
     return [
@@ -43,9 +42,10 @@ def evened(pairs: Sequence[tuple[str, str, str]]) -> list[Labelled]:
 def fit(
     examples: Sequence[Labelled], labels: Sequence[str], kept: int = 5_000, looseness: float = 70.0
 ) -> LinearClassifier:
-    """The classifier that remains of all features of wordings: those with the largest weight times
-    the root of how often they are seen, at most `kept`, fitted once more by themselves. A smaller
-    `looseness` holds weights smaller.
+    """Fit a classifier of wordings to at most `kept` features.
+
+    Kept are the features with the largest weight times the root of their count. A smaller
+    `looseness` holds weights closer to 0.
     """
     shown = [features(parse_question(example.question)) for example in examples]
     gold = np.array([[example.label == label for label in labels] for example in examples], float)
@@ -71,11 +71,7 @@ def _matrix(shown: Sequence[frozenset[str]], names: Sequence[str]) -> csr_matrix
 
 
 def solve(seen: "csr_matrix | Floats", gold: Floats, counts: Floats, looseness: float) -> Floats:
-    """The weights of features (rows) for labels (columns); `gold` has a row of zeros and a one for
-    each example.
-    """
-    from scipy.optimize import minimize
-
+    """Return the weights of features (rows) for labels (columns); `gold` is one-hot."""
     size = seen.shape[1], gold.shape[1]
 
     def loss(flat: Floats) -> tuple[float, Floats]:
@@ -84,11 +80,9 @@ def solve(seen: "csr_matrix | Floats", gold: Floats, counts: Floats, looseness: 
         scores -= scores.max(axis=1, keepdims=True)
         logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         slope = seen.T @ (counts[:, None] * (np.exp(logs) - gold)) + weights / looseness
-        return float(
-            -(counts[:, None] * gold * logs).sum() + (weights**2).sum() / looseness / 2
-        ), slope.ravel()
+        likelihood = (counts[:, None] * gold * logs).sum()
+        return float(-likelihood + (weights**2).sum() / looseness / 2), slope.ravel()
 
     start = np.zeros(size[0] * size[1])
-    return np.asarray(
-        minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-    ).reshape(size)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return np.asarray(found.x).reshape(size)

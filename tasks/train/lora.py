@@ -1,11 +1,9 @@
-"""Training a language model with LoRA: DPO on preferences (arXiv 2305.18290), SFT on answers; by
-trl and peft.
-"""
+"""Training a language model with LoRA: DPO on preferences (arXiv 2305.18290), SFT on answers."""
 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,14 +14,19 @@ from prompts.engine.transformers_lm import load_language_model
 from storage.errors import UsageError
 from storage.training_records import TrainingCurve
 
-_SHOWN = 5  # steps at either end of a curve
+_SHOWN = 5  # Steps at either end of a curve
+
+
+# StructRAG's 1e-5 for DPO; SFT learns an answer from nothing and takes larger steps.
+DPO_RATE, SFT_RATE, ENCODER_RATE = 1e-5, 2e-4, 2e-5
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long and how fast. `learning_rate` and `batch` None are the method's own; `steps` ends
-    before the epochs do; `alpha` scales what LoRA adds. A checkpoint is written every `save_every`
-    steps.
+    """How long and how fast to train.
+
+    Without `learning_rate` each method has its own. `steps` ends before the epochs do, `alpha`
+    scales what LoRA adds, and a checkpoint is written every `save_every` steps.
     """
 
     learning_rate: float | None = None
@@ -38,19 +41,13 @@ class TrainingOptions:
     seed: int = 0
 
     def in_words(self) -> dict[str, str]:
-        """The options by name, those that are set."""
+        """Return the options that are set, by name."""
         return {name: str(value) for name, value in asdict(self).items() if value is not None}
-
-
-# StructRAG: 1e-5 for DPO; SFT learns an answer from nothing and takes larger steps.
-DPO_RATE, SFT_RATE, ENCODER_RATE = 1e-5, 2e-4, 2e-5
 
 
 @dataclass(frozen=True)
 class Dialogue:
-    """What a step sends to its model, the answer that is wanted, and of a preference the one that
-    is not.
-    """
+    """A prompt with the wanted answer, and for a preference the unwanted one."""
 
     prompt: Sequence[Message]
     wanted: str
@@ -58,7 +55,7 @@ class Dialogue:
 
 
 def need_extra() -> None:
-    """UsageError where the extra is not installed."""
+    """Raise UsageError where the extra is not installed."""
     missing = [
         name for name in ("trl", "peft", "datasets", "accelerate") if find_spec(name) is None
     ]
@@ -76,12 +73,11 @@ def train_lora(
     options: TrainingOptions,
     tell: Callable[[int, int], None],
 ) -> TrainingCurve:
-    """Train an adapter of the base model into the folder, by DPO where there are preferences, else
-    by SFT.
+    """Train an adapter of the base model: by DPO on preferences, else by SFT.
 
-    It goes on from the last checkpoint of the same training. `tell` hears of each step, of how
-    many. Raises UsageError without the extra, or where a dialogue is longer than the model reads;
-    ModelUnavailable where there is no model.
+    It goes on from the last checkpoint of the same training; `tell` gets each step and their
+    number. UsageError without the extra, or where a dialogue is longer than the model reads;
+    ModelUnavailable without the model.
     """
     need_extra()
     from peft import LoraConfig
@@ -104,13 +100,11 @@ def train_lora(
         task_type="CAUSAL_LM",
         lora_dropout=0.0,
     )
-    rows = [_row(dialogue) for dialogue in dialogues]
-    apart = table_of([_row(dialogue) for dialogue in held_out]) if held_out else None
     trainer = (DPOTrainer if by_preference else SFTTrainer)(
         model=model,
         args=config,
-        train_dataset=table_of(rows),
-        eval_dataset=apart,
+        train_dataset=table_of(map(_row, dialogues)),
+        eval_dataset=table_of(map(_row, held_out)) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora,
         callbacks=[telling(tell)],
@@ -126,9 +120,7 @@ def train_lora(
 
 
 def _arguments(options: TrainingOptions, checkpoints: Path, rate: float) -> dict[str, Any]:
-    """What the trainers share: nothing is reported to anybody, and a checkpoint is there to go on
-    from.
-    """
+    """Return what the trainers share: regular checkpoints, and no reports to services."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -153,14 +145,12 @@ def _arguments(options: TrainingOptions, checkpoints: Path, rate: float) -> dict
 
 
 def encoder_arguments(options: TrainingOptions, checkpoints: Path) -> dict[str, Any]:
-    """The same for a cross-encoder."""
+    """Return the arguments of a cross-encoder's trainer."""
     return _arguments(options, checkpoints, ENCODER_RATE) | {"gradient_checkpointing": False}
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """Where an earlier run of the same training has got to; a checkpoint that a kill has cut does
-    not count.
-    """
+    """Return the last whole checkpoint of an earlier run of the same training."""
     steps = {
         int(path.name.rpartition("-")[2]): path
         for path in folder.glob("checkpoint-*")
@@ -170,7 +160,7 @@ def last_checkpoint(folder: Path) -> str | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether the state of the trainer, which is written last, can be read."""
+    """Whether the trainer's state, which is written last, can be read."""
     try:
         json.loads((checkpoint / "trainer_state.json").read_bytes())
     except (FileNotFoundError, ValueError):
@@ -178,8 +168,8 @@ def _is_whole(checkpoint: Path) -> bool:
     return True
 
 
-def table_of(rows: Sequence[Mapping[str, object]]) -> Any:
-    """Rows as a trainer takes them."""
+def table_of(rows: Iterable[Mapping[str, object]]) -> Any:
+    """Make rows a dataset for a trainer."""
     from datasets import Dataset, disable_progress_bars
 
     disable_progress_bars()
@@ -201,14 +191,10 @@ def _row(dialogue: Dialogue) -> dict[str, object]:
 def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, base: str) -> None:
     context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
     for dialogue in dialogues:
-        row = _row(replace(dialogue, unwanted=None))
-        turns: Any = row["prompt"]
-        answer: Any = row["completion"]
-        tokens = len(
-            tokenizer.apply_chat_template([*turns, *answer], tokenize=True, return_dict=True)[
-                "input_ids"
-            ]
-        )
+        row: Any = _row(replace(dialogue, unwanted=None))
+        turns = [*row["prompt"], *row["completion"]]
+        encoded = tokenizer.apply_chat_template(turns, tokenize=True, return_dict=True)
+        tokens = len(encoded["input_ids"])
         if tokens > context:
             raise UsageError(
                 f"A row has {tokens} tokens with its prompt; {base} reads {context}.",
@@ -218,19 +204,16 @@ def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, ba
 
 
 def checkpoints_of(rows: Sequence[object], base: str, options: TrainingOptions) -> str:
-    """The folder of a training's checkpoints, which no other training goes on from."""
-    return (
-        f"checkpoints-{hashlib.sha256(repr((base, options, list(rows))).encode()).hexdigest()[:12]}"
-    )
+    """Name the folder of a training's checkpoints after all that the training depends on."""
+    digest = hashlib.sha256(repr((base, options, list(rows))).encode()).hexdigest()
+    return f"checkpoints-{digest[:12]}"
 
 
 def telling(tell: Callable[[int, int], None]) -> Any:
-    """A callback of a trainer that tells of each step."""
+    """Make a trainer's callback that tells of each step."""
     from transformers import TrainerCallback
 
-    class Telling(TrainerCallback):  # type: ignore[misc]  # the library is not typed here
-        """Tells of each step."""
-
+    class Telling(TrainerCallback):  # type: ignore[misc]  # The library is not typed here
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             tell(state.global_step, state.max_steps)
 
@@ -238,18 +221,18 @@ def telling(tell: Callable[[int, int], None]) -> Any:
 
 
 def quieten(trainer: Any) -> None:
-    """Standard output belongs to the command: a trainer prints no logs there."""
+    """Keep a trainer from printing logs to the command's standard output."""
     from transformers.trainer_callback import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
 
 
 def curve_of(state: Any) -> TrainingCurve:
-    """The means of the first and the last steps in a trainer's log."""
-    losses = [float(entry["loss"]) for entry in state.log_history if "loss" in entry]
-    margins = [
-        float(entry["rewards/margins"]) for entry in state.log_history if "rewards/margins" in entry
-    ]
+    """Return the mean loss and margin of the first and of the last steps in a trainer's log."""
+    losses, margins = (
+        [float(entry[name]) for entry in state.log_history if name in entry]
+        for name in ("loss", "rewards/margins")
+    )
 
     def ends(values: Sequence[float]) -> tuple[float, float]:
         first, last = values[:_SHOWN], values[-_SHOWN:]

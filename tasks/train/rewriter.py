@@ -1,6 +1,4 @@
-"""Rows for a rewriter: a rewriting is kept only where it finds the gold better than the question
-does (ERM4).
-"""
+"""Rows for a rewriter (ERM4): a rewriting is kept only where it finds the gold better."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -15,13 +13,14 @@ from tasks.step import step
 from tasks.train.lora import Dialogue
 from tasks.train.rows import append, stored
 
-# The passages for queries, best first: the search of a workspace, without a model.
+# Searches a workspace without a model: the passages for queries, best first.
 Find = Callable[[Sequence[str]], Awaitable[Sequence[Passage]]]
 
 
 def gold_rank(question: EvaluationQuestion, passages: Sequence[Passage]) -> float:
-    """The mean reciprocal rank, 0 to 1, of the gold documents; without any, of the first passage
-    with an answer.
+    """Return the mean reciprocal rank (0 to 1) of the gold documents.
+
+    Without gold documents, that of the first passage that holds an answer.
     """
     if question.gold_documents:
         documents = [passage.document for passage in passages]
@@ -40,9 +39,9 @@ async def rewrite_questions(
     find: Find,
     tell: Callable[[int, int], None],
 ) -> list[RewriteRow]:
-    """Each question's rewriting with what both find, stored as they come; what an earlier run has
-    stored is not asked again. Those that are better than their question are to be trained on
-    (`improving`).
+    """Rewrite each question, and store the rewriting with how well it and the question find gold.
+
+    Questions that an earlier run stored are not asked again.
     """
     rows = stored(path, RewriteRow)
     done = {row.id for row in rows}
@@ -68,32 +67,26 @@ async def rewrite_questions(
 
 
 def improving(rows: Sequence[RewriteRow]) -> list[RewriteRow]:
-    """The rows whose rewriting finds the gold better than the question itself."""
+    """Keep the rows whose rewriting finds the gold better than the question itself."""
     return [row for row in rows if row.after > row.before]
 
 
 def dialogues_of(rows: Sequence[RewriteRow], rewrite: Rewrite) -> list[Dialogue]:
-    """Each row as what the rewriter's model reads, and the answer with the rewriting."""
+    """Return what the rewriter's model reads of each row, with the rewriting as its answer."""
     dialogues = []
     for row in rows:
         shown = recent(row.history, rewrite.policy.limits.rate)
         rewriting = Rewriting(question=row.rewritten, queries=list(row.queries))
         prompt = rewrite.module.messages({"question": row.question, "history": shown})
-        dialogues.append(
-            Dialogue(
-                prompt,
-                rewrite.output_format.write(rewrite.module.signature, {"rewriting": rewriting}),
-            )
-        )
+        answer = rewrite.output_format.write(rewrite.module.signature, {"rewriting": rewriting})
+        dialogues.append(Dialogue(prompt, answer))
     return dialogues
 
 
 async def found_by(
     questions: Sequence[EvaluationQuestion], rewrite: Rewrite | None, find: Find
 ) -> dict[str, float]:
-    """The mean of `gold_rank` over the questions as they are rewritten; as they stand without a
-    rewriter.
-    """
+    """Return the mean `gold_rank` of questions, rewritten where a rewriter is given."""
 
     async def rank(question: EvaluationQuestion) -> float:
         if rewrite is None:

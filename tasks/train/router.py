@@ -1,6 +1,4 @@
-"""Rows for a router: tasks made from seed tasks, solved with each structure, judged (StructRAG,
-section 4).
-"""
+"""Rows for a router (StructRAG, section 4): new tasks, solved by each structure and judged."""
 
 import random
 import tomllib
@@ -28,7 +26,7 @@ SEEDS = Path(__file__).with_name("seed_tasks.toml")
 STRUCTURES: tuple[StructureType, ...] = get_args(StructureType)
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 PER_CALL, SHOWN_SEEDS = 5, 4
-_MOST_CALLS = 3  # times as many as are needed: a model may repeat itself
+_MOST_CALLS = 3  # Calls for each one that is needed: a model may repeat itself
 
 
 class SeedTask(Record):
@@ -40,28 +38,24 @@ class SeedTask(Record):
 
 
 def read_seeds(path: Path | None = None) -> list[SeedTask]:
-    """The seed tasks of a TOML file like ours; ours have one of each type in English and in
-    Chinese.
+    """Read seed tasks from a TOML file like ours, which is the default.
 
-    UsageError where the file is another.
+    UsageError for a file of another form.
     """
     try:
         tasks = tomllib.loads(text_of_file(path or SEEDS))["task"]
         return [SeedTask.model_validate(task) for task in tasks]
     except (OSError, KeyError, ValueError) as error:
         remedy = "Write [[task]] tables with language, question and documents."
-        raise UsageError(
-            f"{path} holds no seed tasks: {str(error).splitlines()[0]}.", remedy
-        ) from error
+        problem = str(error).splitlines()[0]
+        raise UsageError(f"{path} holds no seed tasks: {problem}.", remedy) from error
 
 
 @step("synthesize", asks_model=True)
 async def synthesize_tasks(
     seeds: Sequence[SeedTask], number: int, languages: Sequence[str], synthesize: Synthesize
 ) -> list[SeedTask]:
-    """So many new tasks in each language, or fewer where the model only repeats itself; none like a
-    seed.
-    """
+    """Make `number` new tasks in each language, fewer where the model repeats itself or a seed."""
     return [
         task
         for language in languages
@@ -75,7 +69,7 @@ async def _in_language(
     own = [task for task in seeds if task.language == language] or list(seeds)
     known = {fold(task.question) for task in own}
     tasks: list[SeedTask] = []
-    draw = random.Random(language)  # noqa: S311 -- which seeds are shown
+    draw = random.Random(language)  # noqa: S311 -- no secret
     for turn in range(1, _MOST_CALLS * -(-number // PER_CALL) + 1):
         if len(tasks) >= number:
             break
@@ -93,9 +87,8 @@ def _in_words(task: SeedTask) -> str:
 
 
 def _seed_of(task: SyntheticTask, language: str) -> SeedTask:
-    return SeedTask(
-        language=language, question=" ".join(task.question.split()), documents=tuple(task.documents)
-    )
+    question = " ".join(task.question.split())
+    return SeedTask(language=language, question=question, documents=tuple(task.documents))
 
 
 @step("judge", asks_model=True)
@@ -106,16 +99,15 @@ async def judge_tasks(
     rank: Rank,
     tell: Callable[[int, int], None],
 ) -> list[PreferenceRow]:
-    """For each task the structure that the judge puts first, before each of the others; stored as
-    they come.
+    """Rank the structures of each task by a judge, and store the best one before each other one.
 
-    What an earlier run has stored is not asked again. The judge sees the solutions in an order that
-    a hash of the question gives, so that no type gains by its place.
+    Tasks that an earlier run stored are not asked again. A hash of the question orders the
+    solutions that the judge sees, so that no type gains by its place.
     """
     rows = stored(path, PreferenceRow)
     of_task = Counter(fold(row.question) for row in rows)
     done = {question for question, number in of_task.items() if number == len(STRUCTURES) - 1}
-    if len(done) < len(of_task):  # a kill has cut the rows of a task
+    if len(done) < len(of_task):  # A kill cut off the rows of a task
         rows = [row for row in rows if fold(row.question) in done]
         replace(path, rows)
     open_tasks = [task for task in tasks if fold(task.question) not in done]
@@ -142,7 +134,7 @@ async def judge_tasks(
             )
             for other in others
         ]
-        append(path, new)  # all rows of a task in one write
+        append(path, new)  # All rows of a task in one write
         rows.extend(new)
         tell(len(rows) // len(others), len(tasks))
 
@@ -151,8 +143,9 @@ async def judge_tasks(
 
 
 def dialogues_of(rows: Sequence[PreferenceRow], route: Route) -> list[Dialogue]:
-    """Each row as what the router's model reads, the answer with the chosen structure, and that
-    with the rejected one; a row without a rejected one is a pair with each of the others.
+    """Return what the router's model reads of each row, with the chosen and the rejected answer.
+
+    A row without a rejected structure rejects each other one.
     """
     return [
         Dialogue(_prompt(row, route), _answer(row.chosen, route), _answer(other, route))
@@ -172,16 +165,14 @@ def _answer(structure: StructureType, route: Route) -> str:
 
 
 def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Each question once, with the structure that was chosen, as inputs and outputs of the
-    router.
-    """
+    """Return each question once, as inputs of the router and its output: the chosen structure."""
     once = {fold(row.question): row for row in rows if isinstance(row, PreferenceRow)}
     return [
         {
             "question": row.question,
             "core_content": list(row.documents),
             "routed": Routed(
-                reason=f"{FORMS[row.chosen]}", structure=row.chosen, confidence=0.9, margin=0.5
+                reason=FORMS[row.chosen], structure=row.chosen, confidence=0.9, margin=0.5
             ),
         }
         for row in once.values()
@@ -189,13 +180,14 @@ def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
 
 
 def same_structure(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> float:
-    """1 where the router's answer has the structure of the example, else 0."""
+    """Return 1 where the router's answer has the structure of the example, else 0."""
     return float(wanted["routed"].structure == given["routed"].structure)
 
 
 async def accuracy(rows: Sequence[PreferenceRow], route: Route) -> dict[str, float]:
-    """The share of rows that get their structure, of all and of each language; an answer that
-    cannot be read is wrong.
+    """Return the share of rows that get their structure, overall and by language.
+
+    An answer that cannot be read is wrong.
     """
 
     async def is_routed(row: PreferenceRow) -> bool:

@@ -1,6 +1,4 @@
-"""Rows to train on: read in our form or a published one, kept from evaluation sets, divided, stored
-as they come.
-"""
+"""Rows to train on: read, checked against evaluation sets, divided, and stored as they are made."""
 
 import hashlib
 import json
@@ -16,7 +14,7 @@ from pydantic import ValidationError
 from prompts.text.words import is_han
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
-from storage.files import content_of_file
+from storage.files import text_of_file
 from storage.records import by_key
 from storage.training_records import (
     FilterRow,
@@ -36,109 +34,98 @@ KINDS: Mapping[TrainedStep, type[PreferenceRow] | type[RewriteRow] | type[Filter
     "filter": FilterRow,
 }
 ROWS = "rows.jsonl"
-_HELD_OUT = 5  # one of so many questions is held out
+_HELD_OUT = 5  # One question of as many is held out
 
 
 def fold(question: str) -> str:
-    """A question without what does not tell it from another: case, width, spaces, marks."""
+    """Reduce a question to its letters and figures, without case and width."""
     return "".join(
         sign for sign in unicodedata.normalize("NFKC", question).casefold() if sign.isalnum()
     )
 
 
 def sha256_of(content: bytes) -> str:
-    """The hash by which files and rows are known."""
+    """Return the hash that identifies files and rows."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_rows(path: Path, step: TrainedStep, licence: str = "") -> tuple[list[Row], RowSource]:
-    """The rows of a JSONL file (.gz too) and where they came from; UsageError names a line that is
-    no row.
+    """Read the rows of a JSON Lines file (.gz too), and say where they come from.
 
-    Beside our own form: StructRAG's preference data (query, doc_info, chosen, rejected), tasks
+    Besides our own form: StructRAG's preference data (query, doc_info, chosen, rejected), tasks
     labelled with a `type`, and pairs for natural language inference (a, b, entailment) as passage
-    and hypothesis.
+    and hypothesis. UsageError names a line that is no row.
     """
-    rows: list[Row] = []
     if step not in KINDS:
         raise UsageError(
             f"There are no rows for a step {step!r}.",
             "Name questions with their gold: --questions.",
         )
+    rows: list[Row] = []
     for number, line in enumerate(_lines(path), 1):
         try:
             raw = _in_our_form(json.loads(line), path.name, number)
             rows.append(KINDS[step].model_validate({"source": path.name, **raw}))
-        except (ValidationError, ValueError, AttributeError) as error:
-            problem = (
-                error.errors(include_url=False)[0]
-                if isinstance(error, ValidationError)
-                else {"msg": str(error)}
-            )
-            place = ".".join(map(str, problem.get("loc", ())))
+        except (ValueError, AttributeError, KeyError) as error:
             raise UsageError(
-                f"{path}, line {number} is no row for a {step}: "
-                f"{' '.join(filter(None, [place, problem['msg']]))}.",
+                f"{path}, line {number} is no row for a {step}: {_problem(error)}.",
                 "docs/train.md has the fields of rows.",
             ) from error
     if not rows:
         raise UsageError(f"{path} holds no rows.", "Name a file of JSON lines.")
-    return rows, RowSource(
-        name=path.name, sha256=sha256_of(path.read_bytes()), rows=len(rows), licence=licence
-    )
+    sha256 = sha256_of(path.read_bytes())
+    return rows, RowSource(name=path.name, sha256=sha256, rows=len(rows), licence=licence)
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise UsageError(f"There is no file {path}.", "Name a file of JSON lines.")
-    return [line for line in content_of_file(path).decode("utf-8").split("\n") if line.strip()]
+    try:
+        return [line for line in text_of_file(path).split("\n") if line.strip()]
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8.", "Name a file of JSON lines.") from error
 
 
 def _in_our_form(row: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
     own: dict[str, Any] = {"id": str(row.get("id", f"{name}-{number}"))}
     if "doc_info" in row:
-        own |= {
-            "question": row["query"],
-            "documents": _titles(row["doc_info"]),
-            "language": row["language"],
-        }
-        return own | {"chosen": row["chosen"], "rejected": row["rejected"]}
+        kept = {field: row[field] for field in ("language", "chosen", "rejected")}
+        return own | kept | {"question": row["query"], "documents": _titles(row["doc_info"])}
     if "type" in row and "chosen" not in row:
-        own |= {
-            "question": row["question"],
-            "documents": row.get("documents", []),
-            "chosen": row["type"],
-        }
-        return own | {"language": row.get("language", "")}
+        kept = {field: row[field] for field in ("documents", "language") if field in row}
+        return own | kept | {"question": row["question"], "chosen": row["type"]}
     if "entailment" in row and "a" in row:
         return own | {"question": row["b"], "passage": row["a"], "label": row["entailment"].lower()}
     return {**row, **own}
 
 
 def _titles(core_content: str) -> list[str]:
-    """The titles of a published row, which stand in quotes or brackets."""
+    """Return the titles of a published row, which stand in quotes or in Chinese brackets."""
     opened = core_content.replace("《", '"').replace("》", '"').split('"')
     return [title.strip() for title in opened if title.strip()]
 
 
 @dataclass
 class EvaluationSets:
-    """The questions of sets that nothing may be trained on, and the hashes of their files."""
+    """The questions that nothing may be trained on, and the hashes of their files."""
 
     questions: set[str] = field(default_factory=set)
     hashes: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> "EvaluationSets":
-        """Each file is JSON lines with a `question` (or `query`, or `b`)."""
+        """Read JSON Lines with a `question` (or `query`, or `b`) each."""
         sets = cls()
         for path in paths:
             for number, line in enumerate(_lines(path), 1):
-                row = json.loads(line)
-                question = next(
-                    (str(row[name]) for name in ("question", "query", "b") if row.get(name)), ""
-                )
-                if not question:
+                if not (question := _question_in(line)):
                     raise UsageError(
                         f"{path}, line {number} has no question.",
                         "Name a set of questions as JSON lines.",
@@ -148,7 +135,7 @@ class EvaluationSets:
         return sets
 
     def refuse(self, source: RowSource) -> None:
-        """UsageError where the source is one of the sets."""
+        """Raise UsageError where the source is one of the sets."""
         if source.sha256 and source.sha256 in self.hashes:
             raise UsageError(
                 f"{source.name} is a set to evaluate on: nothing is trained on it.",
@@ -156,14 +143,20 @@ class EvaluationSets:
             )
 
     def holds(self, question: str) -> bool:
-        """Whether the sets ask this too."""
+        """Whether the sets hold this question."""
         return fold(question) in self.questions
 
 
+def _question_in(line: str) -> str:
+    try:
+        row = json.loads(line)
+        return next((str(row[name]) for name in ("question", "query", "b") if row.get(name)), "")
+    except (ValueError, AttributeError):
+        return ""
+
+
 def read_questions(path: Path) -> list[EvaluationQuestion]:
-    """Questions with their gold. Raises UsageError for a row that is no question, or where none has
-    gold.
-    """
+    """Read the questions that have gold; UsageError where none has, or for a row that is none."""
     known = [
         question for question in load_questions(path) if question.gold_documents or question.answers
     ]
@@ -175,20 +168,16 @@ def read_questions(path: Path) -> list[EvaluationQuestion]:
 
 
 def divided(rows: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
-    """A fifth of the questions held out, by a hash of their text: one question never stands on both
-    sides.
-    """
-    apart = [int(sha256_of(fold(row.question).encode())[:8], 16) % _HELD_OUT == 0 for row in rows]
-    return (
-        [row for row, held_out in zip(rows, apart, strict=True) if not held_out],
-        [row for row, held_out in zip(rows, apart, strict=True) if held_out],
-    )
+    """Divide rows into four fifths and one held out, by a hash of the question."""
+    sides: tuple[list[Asked], list[Asked]] = [], []
+    for row in rows:
+        held_out = int(sha256_of(fold(row.question).encode())[:8], 16) % _HELD_OUT == 0
+        sides[held_out].append(row)
+    return sides
 
 
 def balanced(rows: Sequence[PreferenceRow]) -> list[PreferenceRow]:
-    """As many rows of each language and type as the rarest of the types that there are has; a
-    question counts once.
-    """
+    """Keep equally many questions of each language and type, as many as the rarest has."""
     once = {fold(row.question): row for row in rows}
     cells = by_key(((language_of_row(row), row.chosen), row) for _, row in sorted(once.items()))
     most = min(map(len, cells.values()), default=0)
@@ -196,37 +185,32 @@ def balanced(rows: Sequence[PreferenceRow]) -> list[PreferenceRow]:
 
 
 def language_of_row(row: PreferenceRow) -> str:
-    """`zh` or `en` (which stands for every other too)."""
-    return row.language or ("zh" if is_han(row.question) else "en")
+    """Return the row's own language, else `zh`, or `en` for every other language."""
+    return row.language or _language_of(row.question)
+
+
+def _language_of(question: str) -> str:
+    return "zh" if is_han(question) else "en"
 
 
 def counts_of(rows: Sequence[Row]) -> dict[str, int]:
-    """How many rows there are of each language and label."""
-    labels: Counter[str] = Counter()
+    """Count the rows by language and label."""
+    counts: Counter[str] = Counter()
     for row in rows:
-        label = (
-            row.chosen
-            if isinstance(row, PreferenceRow)
-            else row.label
-            if isinstance(row, FilterRow)
-            else "rows"
-        )
-        language = (
-            language_of_row(row)
-            if isinstance(row, PreferenceRow)
-            else "zh"
-            if is_han(row.question)
-            else "en"
-        )
-        labels[f"{language} {label}"] += 1
-    return dict(sorted(labels.items()))
+        language, label = _language_of(row.question), "rows"
+        if isinstance(row, PreferenceRow):
+            language, label = language_of_row(row), row.chosen
+        elif isinstance(row, FilterRow):
+            label = row.label
+        counts[f"{language} {label}"] += 1
+    return dict(sorted(counts.items()))
 
 
-# --- rows as they come ----------------------------------------------------------------------------
+# --- stored rows ----------------------------------------------------------------------------------
 
 
 def stored(path: Path, kind: type[R]) -> list[R]:
-    """The rows that an earlier run has stored; a last line that a kill has cut is taken away."""
+    """Read the rows that an earlier run stored; remove a last line that a kill cut off."""
     if not path.exists():
         return []
     content = path.read_bytes()
@@ -237,17 +221,17 @@ def stored(path: Path, kind: type[R]) -> list[R]:
 
 
 def append(path: Path, rows: Iterable[Row]) -> None:
-    """Store rows behind those that are there."""
+    """Add rows to the stored ones."""
     with path.open("a", encoding="utf-8") as file:
         file.writelines(row.model_dump_json() + "\n" for row in rows)
 
 
 def replace(path: Path, rows: Iterable[Row]) -> None:
-    """Store these rows in place of those that are there."""
+    """Replace the stored rows."""
     path.unlink(missing_ok=True)
     append(path, rows)
 
 
 def hash_of(rows: Iterable[Row]) -> str:
-    """Of the rows, in their order."""
+    """Return the hash of rows in their order."""
     return sha256_of("".join(row.model_dump_json() for row in rows).encode())

@@ -1,7 +1,9 @@
-"""What a traversal found, for readers: entity and relation tables, path lists, and the answer that
-the walk gives by itself, all with the statements that they rest on.
+"""What a traversal found, for readers: tables, paths, and the answer that the walk itself gives.
+
+Everything comes with the statements of documents that it rests on.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -9,7 +11,6 @@ from itertools import islice
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
-from prompts.text.regex import regex
 from prompts.text.words import is_han
 from storage.answer_records import SubQuestion
 from storage.graph_records import Relation
@@ -21,18 +22,18 @@ from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResu
 
 MOST_STATEMENTS = 24
 MOST_NAMED = 20
-UNSHOWN = -1
-_TRIPLE = regex(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
+UNSHOWN = -1  # the number of a statement that is no source
+_TRIPLE = re.compile(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
 _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", "sort"})
 
 
 @dataclass
 class Statements:
-    """Where documents state relations, numbered as they are asked for; `chunk` gives a chunk by id.
+    """Where documents state relations, numbered in the order in which they are asked for.
 
-    The evidence of a relation has its ends as written there: `label`, `attribute`, `value`. What
-    stands in a further passage than `at_most` (None: any number) has the number UNSHOWN, and is no
-    source.
+    `chunk` returns a chunk by its id. Statements may come from `at_most` passages (None: any
+    number); those in further passages are UNSHOWN. The evidence of a relation holds its ends and
+    its predicate as `label`, `value` and `attribute`.
     """
 
     facts: GraphFacts
@@ -41,7 +42,7 @@ class Statements:
     known: dict[str, Evidence] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Evidence:
-        """The first place that states a relation."""
+        """Return the first place that states a relation."""
         if relation.id not in self.known:
             self.known[relation.id] = self._read(relation)
         return self.known[relation.id]
@@ -54,8 +55,7 @@ class Statements:
             self.facts.entities[end].name for end in (relation.source, relation.target)
         )
         if chunk.kind == "triples":
-            # Two names of a graph may have become one thing: an answer gives the one that this line
-            # has.
+            # Several names may have been resolved to one entity: those of this line are shown.
             left, arrow, right = text.partition(f" -[{relation.predicate}]-> ")
             source, target = (left, right) if arrow else (source, target)
         return Evidence(
@@ -80,7 +80,6 @@ class Statements:
         return len(pool) if len(passages) <= self.at_most else UNSHOWN
 
     def pool(self) -> list[Evidence]:
-        """All statements asked for so far that are sources."""
         return [piece for piece in self.known.values() if piece.number != UNSHOWN]
 
 
@@ -89,38 +88,32 @@ def _mark(statement: Evidence) -> str:
 
 
 def entity_table(facts: GraphFacts, entities: Sequence[str], most: int) -> str:
-    """The entities as a Markdown table, best connected first, as many as `most` tokens hold."""
+    """Write a Markdown table of entities, best connected first, in at most `most` tokens."""
     rows = sorted(
         (facts.entities[entity] for entity in set(entities)),
-        key=lambda row: (-row.degree, row.name),
+        key=lambda row: (-row.degree, row.name, row.id),
     )
-    return markdown_table(
-        ("entity", "kind", "relations", "description"),
-        _fitting(((row.name, row.kind, str(row.degree), row.description) for row in rows), most),
-    )
+    cells = ((row.name, row.kind, str(row.degree), row.description) for row in rows)
+    return _table(("entity", "kind", "relations", "description"), cells, most)
 
 
 def relation_table(stated: Statements, relations: Sequence[Relation], most: int) -> str:
-    """The relations as a Markdown table; the last column is the number of their source, from 1
-    on.
-    """
+    """Write a Markdown table of relations with the numbers of their sources, counted from 1."""
     rows = map(stated.of, relations)
+    cells = ((row.label, row.attribute, row.value, _mark(row)) for row in rows)
+    return _table(("source", "relation", "target", "evidence"), cells, most)
+
+
+def _table(head: Sequence[str], rows: Iterable[tuple[str, ...]], most: int) -> str:
     return markdown_table(
-        ("source", "relation", "target", "evidence"),
-        _fitting(((row.label, row.attribute, row.value, _mark(row)) for row in rows), most),
+        head, first_fitting(rows, lambda row: rough_tokens(" | ".join(row)), most)
     )
 
 
-def _fitting(rows: Iterable[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
-    return first_fitting(rows, lambda row: rough_tokens(" | ".join(row)), most)
-
-
 def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True) -> Iterator[str]:
-    """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its sources
-    behind.
-    """
+    """Yield each chain as a line, as walked, with its sources: A -[r]-> B <-[q]- C [1][2]."""
     for chain in filter(None, chains):
-        # The beginning is the end of the first relation that the second one does not go on from.
+        # The walk begins at the end of the first relation that the second one does not share.
         end, far = chain[0].source, chain[0].target
         second = {chain[1].source, chain[1].target} if len(chain) > 1 else set()
         end = far if end in second and far not in second else end
@@ -134,13 +127,12 @@ def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True
                 else f" <-[{step.attribute}]- {step.label}"
             )
             end = relation.target if along else relation.source
-        yield line + (
-            " " + "".join(_mark(stated.of(relation)) for relation in chain) if numbered else ""
-        )
+        marks = "".join(_mark(stated.of(relation)) for relation in chain)
+        yield f"{line} {marks}" if numbered else line
 
 
 def relations_in(chains: Sequence[Chain]) -> list[Relation]:
-    """The relations of chains, each once, in order."""
+    """Return the relations of chains, each once, in order."""
     return list({relation.id: relation for chain in chains for relation in chain}.values())
 
 
@@ -150,39 +142,28 @@ def relations_in(chains: Sequence[Chain]) -> list[Relation]:
 def traversal_answer(
     steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements
 ) -> StatedAnswer:
-    """The last step's outcome as an answer: what was found, and the statements that it rests on."""
+    """Make an answer of the last outcome: what was found, and the statements that it rests on."""
     last, end = steps[-1], outcomes[-1]
     if isinstance(end, Problem):
         return refused(end)
-    chains = sorted(end.chains, key=len)
+    lead, values = "", tuple[str, ...]()
     if last.operator in _FACTS:
         values = _names(end, stated)
-        return _answer(_listed(values), chains, stated, values)
-    paths = islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS)
-    return _answer(
-        "\n".join(paths) if last.operator in {"connect", "check"} else "", chains, stated
-    )
-
-
-def refused(problem: Problem) -> StatedAnswer:
-    """That there is no answer, and why."""
-    return StatedAnswer(problem.sentence(), fallback="abstained", answered_by="traversal")
-
-
-def _answer(
-    lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = ()
-) -> StatedAnswer:
-    """With the statements of the chains in words and the numbers of their sources, each place
-    once.
-    """
+        lead = _listed(values)
+    elif last.operator in {"connect", "check"}:
+        lead = "\n".join(islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS))
     lines: dict[tuple[str, int, int], str] = {}
-    for statement in map(stated.of, relations_in(chains)):
+    for statement in map(stated.of, relations_in(sorted(end.chains, key=len))):
         if len(lines) < MOST_STATEMENTS and statement.number != UNSHOWN:
             place = (statement.document, statement.start, statement.end)
             lines.setdefault(place, f"{in_words(statement.text)} {_mark(statement)}")
-    return StatedAnswer(
-        "\n".join(filter(None, [lead, *lines.values()])), values, "partial", "traversal"
-    )
+    text = "\n".join(filter(None, [lead, *lines.values()]))
+    return StatedAnswer(text, values, "partial", "traversal")
+
+
+def refused(problem: Problem) -> StatedAnswer:
+    """Make an answer that says why there is none."""
+    return StatedAnswer(problem.sentence(), fallback="abstained", answered_by="traversal")
 
 
 def _names(result: StepResult, stated: Statements) -> tuple[str, ...]:
@@ -191,7 +172,7 @@ def _names(result: StepResult, stated: Statements) -> tuple[str, ...]:
 
 
 def in_words(text: str) -> str:
-    """A rendered triple `A -[designed]-> B` as "A designed B."; any other text as one line."""
+    """Write a rendered triple `A -[designed]-> B` as "A designed B."; join other text to a line."""
     line = " ".join(text.split())
     triple = _TRIPLE.fullmatch(line)
     if triple is None:
@@ -212,16 +193,15 @@ def _listed(names: Sequence[str]) -> str:
 def traversal_trail(
     steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements
 ) -> tuple[SubQuestion, ...]:
-    """The steps in words, with what each found."""
+    """Describe each step, and what it found."""
     trail = []
     for step, outcome in zip(steps, outcomes, strict=True):
+        shown = list[Relation]()
         if isinstance(outcome, Problem):
-            text, shown = outcome.sentence(), list[Relation]()
+            text = outcome.sentence()
         else:
-            text, shown = (
-                _listed(_names(outcome, stated)),
-                relations_in(outcome.chains)[:MOST_STATEMENTS],
-            )
+            text = _listed(_names(outcome, stated))
+            shown = relations_in(outcome.chains)[:MOST_STATEMENTS]
         chunks = dict.fromkeys(stated.of(relation).chunk for relation in shown)
         trail.append(
             SubQuestion(question=_asked(step, stated.facts), answer=text, evidence=tuple(chunks))
@@ -230,21 +210,17 @@ def traversal_trail(
 
 
 def _asked(step: CheckedStep, facts: GraphFacts) -> str:
-    """A step in words: its operator, what it works on, and its way."""
+    """Write a step as its operator, what it works on, and its way."""
 
     def called(operands: Sequence[Operand]) -> str:
-        names = (
-            dict.fromkeys(facts.entities[entity].name for entity in operand.entities)
-            for operand in operands
-        )
-        return ", ".join(
-            "/".join(own) or operand.text for own, operand in zip(names, operands, strict=True)
-        )
+        names = []
+        for operand in operands:
+            own = dict.fromkeys(facts.entities[entity].name for entity in operand.entities)
+            names.append("/".join(own) or operand.text)
+        return ", ".join(names)
 
     way = "".join(
         f" <-[{hop.relation}]-" if hop.inverse else f" -[{hop.relation}]->" for hop in step.hops
     )
-    return (
-        f"{step.operator} "
-        f"{called(step.sources)}{way}{f' to {called(step.targets)}' if step.targets else ''}"
-    )
+    to = f" to {called(step.targets)}" if step.targets else ""
+    return f"{step.operator} {called(step.sources)}{way}{to}"

@@ -1,25 +1,25 @@
 """The entities of the graph that a question names, and where in it the names stand."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from prompts.text.regex import regex
 from prompts.text.words import STOPWORDS, WORD, fold_name
 from storage.records import by_key
 from tasks.retrieve.link import Link, Names, longest_stretches
 from tasks.step import step
 
 SHORTEST = 2
-_POSSESSIVE = regex(r"\s{0,9}['’]\s{0,9}s?$")
+_POSSESSIVE = re.compile(r"\s{0,9}['’]\s{0,9}s?$")
 _JOINED = ("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """A stretch `start`..`end` of the question and the entities (ids) that it may mean.
+    """A stretch `start`..`end` of the question, and the entities (ids) that it may mean.
 
-    A name that is `doubtful` is an ordinary word of the question as well as a name of the graph.
+    `doubtful`: it may also be an ordinary word.
     """
 
     text: str
@@ -30,21 +30,20 @@ class NamedEntity:
 
 
 class Spellings:
-    """The names of a graph exactly as written, beside the linker, which knows them folded;
-    immutable.
+    """The names of a graph exactly as written, in addition to the folded ones of the linker.
 
-    An imported graph may call things by words in lower case, which the linker takes for ordinary
-    ones.
+    An imported graph may call things by lower-case words, which the linker takes for ordinary
+    words. Immutable.
     """
 
     def __init__(self, ids: Sequence[str], linker: Names) -> None:
-        """`ids[i]` is the linker's entity number i."""
+        """`ids[i]` is the id of the linker's entity i."""
         self._ids = ids
         self._linker = linker
         self._names = frozenset(chain.from_iterable(linker.names))
 
     def named(self, question: str) -> list[NamedEntity]:
-        """What a question names, in its order; longest stretches first, no overlaps."""
+        """Return the longest names in a question, in its order and without overlaps."""
         written = self._written(question)
         linked = by_key(((link.start, link.end), link) for link in self._linker.link(question))
         by_linker = []
@@ -59,16 +58,13 @@ class Spellings:
         return sorted(names, key=lambda name: name.start)
 
     def resolve(self, name: str) -> tuple[str, ...]:
-        """The entities that a name by itself means: as written, else folded; nothing where there is
-        none.
-        """
+        """Return the entities of a single name as written, or else as folded."""
         exact = self._linker.called(name)
         return tuple(
             self._ids[entity] for entity in exact or self._linker.by_key.get(fold_name(name), [])
         )
 
     def unlinked(self, question: str, named: Sequence[NamedEntity]) -> list[str]:
-        """What looks like a name and is none of the graph's."""
         links = [
             Link(text=name.text, entity=0, score=1.0, start=name.start, end=name.end)
             for name in named
@@ -76,7 +72,6 @@ class Spellings:
         return self._linker.unlinked(question, links)
 
     def nearest(self, name: str) -> list[str]:
-        """Entities (ids) whose names are spelt much like a name."""
         return list(dict.fromkeys(self._ids[link.entity] for link in self._linker.candidates(name)))
 
     def _written(self, question: str) -> list[NamedEntity]:
@@ -93,14 +88,14 @@ class Spellings:
 
     def _is(self, question: str, start: int, end: int) -> bool:
         if question[start - 1 : start] in _JOINED or question[end : end + 1] in _JOINED:
-            return False  # a part of a longer name
+            return False  # part of a longer name
         text = question[start:end]
         return text in self._names and len(text) >= SHORTEST and text.lower() not in STOPWORDS
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """What of the graph a question names, and what looks like a name and is none of the graph's."""
+    """The names of the graph in a question, and what looks like a name but is none of them."""
 
     named: tuple[NamedEntity, ...]
     unlinked: tuple[str, ...]
@@ -108,6 +103,6 @@ class Linked:
 
 @step("link")
 async def link(question: str, spellings: Spellings) -> Linked:
-    """Find the names of the graph that a question names, in its order."""
+    """Find the names of the graph in a question."""
     named = spellings.named(question)
     return Linked(tuple(named), tuple(spellings.unlinked(question, named)))

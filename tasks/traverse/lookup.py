@@ -1,10 +1,10 @@
-"""Look-ups: what is walked for a question without a model, and when a triple says it word for word.
+"""Look-ups: how a question is answered from the graph without a model.
 
-A look-up reads nothing into a question. The question names one thing as the graph does, and has the
-words of one or two relations that lead on from it; its other words only ask, or are what all
-results are called by ("Which *bridge* …"). A look-up is supported where one relation is walked in
-the direction that the words say. For all other questions the graph shows what it holds: the
-shortest paths between two things, or what is stated of one.
+A look-up reads nothing into a question. The question names one thing of the graph and has the words
+of one or two relations that lead on from it; its other words only ask, or name the kind of the
+results ("Which *bridge* …"). A look-up is supported if one relation is walked in the direction that
+the words say. For all other questions the graph shows what it holds: the shortest paths between two
+things, or what is stated of one.
 """
 
 import re
@@ -19,8 +19,8 @@ from tasks.traverse.meta_paths import chains_along
 from tasks.traverse.plan import CheckedStep, Problem, StepResult, TraversalGraph
 
 MOST_HOPS = 2
-SLOT = "\u25a1"  # stands for the name in the question
-# Words that ask for a thing and nothing more of it: "when" and "where", "first" and "only" do.
+SLOT = "\u25a1"  # in place of the name in the question
+# Words that only ask for a thing; "when", "where", "first" and "only" say more about it.
 _ASKING = frozenset(
     "a an the who whom what which whose did do does is was were are has have had by of".split()
 )
@@ -32,8 +32,9 @@ _BY_WHOM = re.compile(r"\bby\b|由谁|被谁|是谁", re.IGNORECASE)
 def plan_without_model(
     question: str, linked: Linked, graph: TraversalGraph, *, imported: bool
 ) -> PlanStep | Problem:
-    """A look-up where the question is one of imported triples, else what the graph holds of what is
-    named; a Problem where that is nothing.
+    """Plan a look-up of imported triples, or a step that shows what the graph holds of the names.
+
+    Returns a Problem if the graph holds nothing of them.
     """
     names = [name for name in linked.named if not name.doubtful] or list(linked.named)
     if len(names) < 2 and linked.unlinked:
@@ -56,9 +57,7 @@ def support_of_lookup(
     end: StepResult,
     graph: TraversalGraph,
 ) -> Fallback | None:
-    """How far imported triples support what a walk found for a question; None where it is no
-    look-up.
-    """
+    """Return how far imported triples support what a walk found, or None if it is no look-up."""
     names = [name for name in linked.named if not name.doubtful]
     if len(steps) != 1 or len(names) != 1 or len(names[0].entities) != 1 or is_negated(question):
         return None
@@ -75,9 +74,7 @@ def support_of_lookup(
 
 
 def _worded_hops(question: str, name: NamedEntity, graph: TraversalGraph) -> tuple[Hop, ...]:
-    """The one or two relations from a name that the question has all the words of; empty where
-    there are none.
-    """
+    """Return one or two relations from a name whose words the question has, if any."""
     asked = _slotted(question, name)
     for hops in sorted(_ways(name.entities, asked, graph), key=lambda hops: (len(hops), hops)):
         ends = graph.names_of(list(chains_along(graph.facts, name.entities, hops)))
@@ -87,9 +84,7 @@ def _worded_hops(question: str, name: NamedEntity, graph: TraversalGraph) -> tup
 
 
 def _ways(entities: Sequence[str], asked: str, graph: TraversalGraph) -> Iterator[tuple[Hop, ...]]:
-    """The ways that the question's words hold: one relation in the direction that they say, or two
-    relations.
-    """
+    """Yield the ways that the words name: one relation in their direction, or two relations."""
     for first in _leaving(entities, asked, graph):
         if _is_inverse(asked, first.relation) == first.inverse:
             yield (first,)
@@ -109,7 +104,6 @@ def _slotted(question: str, name: NamedEntity) -> str:
 
 
 def _holds(asked: str, relation: str) -> bool:
-    """Whether the question has all words of a relation."""
     if is_han(asked):
         return relation in asked
     telling = _words_of(relation) - STOPWORDS
@@ -117,8 +111,9 @@ def _holds(asked: str, relation: str) -> bool:
 
 
 def _says(asked: str, relations: Sequence[str], results: Sequence[str]) -> bool:
-    """Whether the question says these relations and nothing else; the words that all results share
-    are no more than their kind.
+    """Whether the question says these relations and nothing else but the kind of the results.
+
+    Words that all results share are their kind.
     """
     if is_han(asked):
         return _han_says(asked, relations)
@@ -129,9 +124,7 @@ def _says(asked: str, relations: Sequence[str], results: Sequence[str]) -> bool:
 
 
 def _is_inverse(asked: str, relation: str) -> bool:
-    """Whether the words ask for what the relation leads to the name from: "who designed □", "□ was
-    designed by".
-    """
+    """Whether the words ask for the source of a relation: "who designed □", "□ was designed by"."""
     if is_han(asked):
         behind = asked.index(relation) > asked.index(SLOT)
         return bool(_BY_WHOM.search(asked)) if behind else True

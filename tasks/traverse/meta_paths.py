@@ -1,5 +1,5 @@
-"""Meta-paths: sequences of relations with their direction, followed over sets of entities (PolyG:
-over relations that exist), and the relations of a graph by name.
+"""Meta-paths: sequences of directed relations, followed over sets of entities (PolyG), and the
+relations of a graph by name.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from prompts.traverse import Hop
 from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts
 
-WIDEST = 2_000  # entities of one step that are walked on from
+WIDEST = 2_000  # entities from which one step leads on
 
 Chain = tuple[Relation, ...]
 
@@ -22,8 +22,8 @@ Chain = tuple[Relation, ...]
 def chains_along(
     facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]
 ) -> dict[str, Chain]:
-    """For each entity at the end of a meta-path from the sources one chain of relations that leads
-    there, the heaviest first; none where it leads nowhere.
+    """Follow a meta-path from the sources: return each entity at its end with the heaviest chain of
+    relations that leads there.
     """
     chains: dict[str, Chain] = dict.fromkeys(sources, ()) if hops else {}
     for hop in hops:
@@ -41,7 +41,7 @@ def chains_along(
 
 MOST_NEAR = 3
 MOST_SPELT = 1_000  # relations whose spelling is compared
-_LEAST_SPELT = 60.0
+_LEAST_SPELT = 60.0  # the least rapidfuzz ratio, of 100
 
 
 class Vocabulary:
@@ -53,26 +53,22 @@ class Vocabulary:
 
     @cached_property
     def _folded(self) -> Mapping[str, str]:
-        return {
-            _folded(name): name
-            for name in sorted(self.counts, key=lambda name: (self.counts[name], name))
-        }
+        by_count = sorted(self.counts, key=lambda name: (self.counts[name], name))
+        return {_folded(name): name for name in by_count}
 
     def known(self, relation: str) -> str | None:
-        """The relation as the graph writes it ("Place of Birth" is `place_of_birth`), or None."""
+        """Return the relation as the graph writes it: "Place of Birth" may be `place_of_birth`."""
         return relation if relation in self.counts else self._folded.get(_folded(relation))
 
     def by_count(self) -> list[str]:
-        """All relations, the most stated first."""
         return sorted(self.counts, key=lambda name: (-self.counts[name], name))
 
-    def nearest(self, word: str, among: Sequence[str] = ()) -> tuple[str, ...]:
-        """The relations that a word may have meant: those spelt much alike, then those `among`."""
+    def nearest(self, word: str) -> tuple[str, ...]:
         folded = {name: _folded(name) for name in self.by_count()[:MOST_SPELT]}
         spelt = process.extract(
             _folded(word), folded, scorer=fuzz.ratio, score_cutoff=_LEAST_SPELT, limit=MOST_NEAR
         )
-        return tuple(dict.fromkeys([*(name for _, _, name in spelt), *among]))[:MOST_NEAR]
+        return tuple(name for _, _, name in spelt)
 
 
 def _folded(relation: str) -> str:

@@ -1,13 +1,15 @@
-"""Plans of a traversal: checked against a graph, so that every name and relation exists, and run
-step by step (PolyG's query engine). What a step finds, or why it finds nothing, is an outcome.
+"""Plans of a traversal: checked against a graph, then run step by step (PolyG's query engine).
+
+A checked plan has only names and relations that exist. The outcome of a step is what it found, or
+why it found nothing.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 from typing import Literal
 
-from prompts.text.regex import regex
 from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
@@ -18,19 +20,18 @@ from tasks.traverse.meta_paths import Chain, Vocabulary, chains_along
 
 EVERYTHING = "*"
 K = 3  # shortest paths
-WIDE = 6  # results of a step that are described or connected further
-MOST_AROUND = 40  # relations
-MOST_COMPARED = 4  # things of which all are shown, so that a comparison can be followed
-_REFERENCE = regex(r"\{(\d+)\}")
+WIDE = 6  # results of a step from which further steps describe or connect things
+MOST_AROUND = 40  # relations of one entity
+MOST_COMPARED = 4  # with at most so many things, a comparison shows all of them
+_REFERENCE = re.compile(r"\{(\d+)\}")
 ProblemKind = Literal["no path", "not in the graph", "bad plan"]
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found: entities (ids), in order, or plain values, with the chains of relations
-    that show them.
+    """The entities (ids) or plain values that a step found, and the chains that show them.
 
-    Where `values` is filled it is the answer; else the entities are.
+    If there are `values`, they are the answer; otherwise the entities are.
     """
 
     entities: tuple[str, ...] = ()
@@ -40,11 +41,9 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer: the things are there but no such way leads on; a name is unknown; the
-    plan cannot be run.
+    """Why there is no answer: no path, an unknown name, or a plan that cannot be run.
 
-    `reason` is a sentence for the reader; `nearest` are names or relations that may have been
-    meant.
+    `reason` is a sentence for the reader; `nearest` are names or relations that may be meant.
     """
 
     kind: ProblemKind
@@ -52,7 +51,7 @@ class Problem:
     nearest: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """The reason with its suggestion."""
+        """Return the reason and what may be meant."""
         meant = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
         return f"{self.kind.capitalize()}: {self.reason}{meant}"
 
@@ -62,9 +61,7 @@ Outcome = StepResult | Problem
 
 @dataclass(frozen=True)
 class TraversalGraph:
-    """What plans are checked against and run on: relations, their names, names of entities, and
-    counting in SQL.
-    """
+    """The graph on which plans are checked and run; `tables` ranks and counts in SQL."""
 
     facts: GraphFacts
     vocabulary: Vocabulary
@@ -72,32 +69,14 @@ class TraversalGraph:
     tables: TraversalReader
 
     def names_of(self, entities: Sequence[str]) -> tuple[str, ...]:
-        """The main names of entities."""
         return tuple(self.facts.entities[entity].name for entity in entities)
 
     def leaving(self, entities: Sequence[str]) -> list[str]:
-        """The relations that lead on from some entities."""
         return list(dict.fromkeys(relation for relation, _ in self.facts.leaving(entities)))
 
     def unknown(self, name: str) -> Problem:
-        """That the graph has nothing of this name, with names spelt much alike."""
         near = [entity for entity in self.spellings.nearest(name) if entity in self.facts.entities]
         return Problem("not in the graph", f'nothing is called "{name}".', self.names_of(near))
-
-    def unknown_relation(self, word: str, entities: Sequence[str] = ()) -> Problem:
-        """That the graph has no relation of this word, with those that come nearest."""
-        nearest = self.vocabulary.nearest(word, self.leaving(entities))
-        return Problem("bad plan", f'the graph has no relation "{word}".', nearest)
-
-    def no_such_way(self, entities: Sequence[str], relation: str) -> Problem:
-        """That a relation leads on from none of some entities, with those that do."""
-        shown = self.names_of(entities)
-        of = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-        return Problem(
-            "no path",
-            f"the graph states no `{relation}` of {of}.",
-            tuple(self.leaving(entities)[:WIDE]),
-        )
 
 
 # --- checking -------------------------------------------------------------------------------------
@@ -105,7 +84,7 @@ class TraversalGraph:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step works on: entities, or the result of an earlier step (from 1)."""
+    """What a step works on: entities, or the result of an earlier step (counted from 1)."""
 
     text: str
     entities: tuple[str, ...] = ()
@@ -114,7 +93,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class CheckedStep:
-    """A step of which everything exists."""
+    """A step whose names and relations exist in the graph."""
 
     operator: Operator
     sources: tuple[Operand, ...]
@@ -123,7 +102,7 @@ class CheckedStep:
 
 
 class UnfitPlan(Exception):
-    """A plan, or a question that words one, asks for what the graph does not have."""
+    """A plan asks for what the graph does not have."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.reason)
@@ -131,8 +110,8 @@ class UnfitPlan(Exception):
 
 
 def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
-    """The plan's steps with entities for names and the graph's own relations; a Problem where that
-    cannot be.
+    """Replace the names of a plan by entities and by the graph's own relations, or return why this
+    cannot be done.
     """
     try:
         return tuple(_checked(number, step, graph) for number, step in enumerate(plan.steps, 1))
@@ -141,43 +120,37 @@ def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...]
 
 
 def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
-    everything = EVERYTHING in step.sources and not (
-        step.hops and step.operator in {"count", "max", "min", "sort"}
-    )
-    wrong = (
-        (step.operator in {"follow", "check"} and not step.hops, "names no relation to follow"),
-        (step.operator in {"connect", "check"} and not step.targets, "names nothing to reach"),
-        (
-            step.operator in {"intersect", "difference"} and len(step.sources) < 2,
-            "needs two results",
-        ),
-        (everything, "cannot start from everything"),
-    )
-    for is_wrong, reason in wrong:
+    operator = step.operator
+    needs_start = not step.hops or operator not in {"count", "max", "min", "sort"}
+    wrong = {
+        "names no relation to follow": operator in {"follow", "check"} and not step.hops,
+        "names nothing to reach": operator in {"connect", "check"} and not step.targets,
+        "needs two results": operator in {"intersect", "difference"} and len(step.sources) < 2,
+        "cannot start from everything": EVERYTHING in step.sources and needs_start,
+    }
+    for reason, is_wrong in wrong.items():
         if is_wrong:
-            raise UnfitPlan(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
+            raise UnfitPlan(Problem("bad plan", f"step {number} ({operator}) {reason}."))
     hops = tuple(_hop(hop, graph) for hop in step.hops)
     sources, targets = (
         tuple(_operand(name, number, hops, graph) for name in names)
         for names in (step.sources, step.targets)
     )
-    return CheckedStep(step.operator, sources, targets, hops)
+    return CheckedStep(operator, sources, targets, hops)
 
 
 def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph) -> Operand:
-    """`everything` is what the step's first hop leads on from."""
+    """Find what a name of a plan means; EVERYTHING is all that the first hop leads on from."""
     if name == EVERYTHING and hops:
         return Operand(name, graph.facts.starting(hops[0].relation, hops[0].inverse))
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
-            raise UnfitPlan(
-                Problem("bad plan", f"step {number} refers to {name}, which is no earlier step.")
-            )
+            reason = f"step {number} refers to {name}, which is no earlier step."
+            raise UnfitPlan(Problem("bad plan", reason))
         return Operand(name, step=int(reference[1]))
-    entities = tuple(
-        entity for entity in graph.spellings.resolve(name) if entity in graph.facts.entities
-    )
+    resolved = graph.spellings.resolve(name)
+    entities = tuple(entity for entity in resolved if entity in graph.facts.entities)
     if not entities:
         raise UnfitPlan(graph.unknown(name))
     return Operand(name, entities)
@@ -186,7 +159,8 @@ def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph)
 def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
     relation = graph.vocabulary.known(hop.relation)
     if relation is None:
-        raise UnfitPlan(graph.unknown_relation(hop.relation))
+        reason = f'the graph has no relation "{hop.relation}".'
+        raise UnfitPlan(Problem("bad plan", reason, graph.vocabulary.nearest(hop.relation)))
     return hop.model_copy(update={"relation": relation})
 
 
@@ -195,10 +169,10 @@ def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
 
 @step("traverse")
 async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
-    """Walk the graph: what each step found, in their order; the last one is the answer.
+    """Walk the graph: return the outcome of each step, of which the last is the answer.
 
-    A step that needs one without a result has that one's Problem; where there is nothing to take
-    away, the first stays.
+    A step that needs the result of a failed step has the same Problem. A difference only needs its
+    first operand.
     """
     walk = _Walk(graph)
     for checked in steps:
@@ -207,8 +181,6 @@ async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[
 
 
 class _Walk:
-    """A plan under way: what its steps found so far."""
-
     def __init__(self, graph: TraversalGraph) -> None:
         self.graph, self.facts, self.outcomes = graph, graph.facts, list[Outcome]()
 
@@ -253,32 +225,28 @@ class _Walk:
         )
 
     def combined(self, step: CheckedStep) -> Outcome:
-        """What all results share, or the first holds and no other, with the chains that lead
-        there.
-        """
+        """Intersect all results, or subtract the others from the first."""
         results = [self.result(operand) for operand in step.sources]
         first, *others = (set(result.entities) for result in results)
         shared = step.operator == "intersect"
         picked = first.intersection(*others) if shared else first.difference(*others)
         if not picked:
-            return Problem(
-                "no path",
-                f"the results {'have nothing in common' if shared else 'leave nothing over'}.",
-            )
+            reason = "have nothing in common" if shared else "leave nothing over"
+            return Problem("no path", f"the results {reason}.")
         chains = [
-            chain for result in (results if shared else results[:1]) for chain in result.chains
+            chain
+            for result in (results if shared else results[:1])
+            for chain in result.chains
+            if chain and picked & {chain[-1].source, chain[-1].target}
         ]
-        ending = [
-            chain for chain in chains if chain and picked & {chain[-1].source, chain[-1].target}
-        ]
-        return StepResult(tuple(sorted(picked)), chains=tuple(ending))
+        return StepResult(tuple(sorted(picked)), chains=tuple(chains))
 
     def described(self, sources: Sequence[str]) -> Outcome:
-        share = max(1, MOST_AROUND // max(1, len(sources)))
+        most = max(1, MOST_AROUND // max(1, len(sources)))
         relations = {
             relation.id: relation
             for source in sources
-            for relation in around(self.facts, source, share)
+            for relation in around(self.facts, source, most)
         }
         if not relations:
             return Problem("no path", "nothing is stated of it but its name.")
@@ -293,11 +261,14 @@ class _Walk:
         stuck, *rest = step.hops
         while further := tuple(chains_along(self.facts, sources, [stuck])):
             sources, (stuck, *rest) = further, rest
-        return self.graph.no_such_way(
-            sources, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}"
-        )
+        names = self.graph.names_of(sources)
+        of = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        relation = f"{'inverse ' if stuck.inverse else ''}{stuck.relation}"
+        reason = f"the graph states no `{relation}` of {of}."
+        return Problem("no path", reason, tuple(self.graph.leaving(sources)[:WIDE]))
 
     def tied(self, step: CheckedStep, sources: Sequence[str]) -> Outcome:
+        """Connect the sources with the targets, or check that the hops lead to a target."""
         goals = [self.entities([target])[:WIDE] for target in step.targets]
         targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
         if step.operator == "check":
@@ -305,16 +276,16 @@ class _Walk:
             chains = [reached[target] for target in targets if target in reached]
         else:
             relations = frozenset(hop.relation for hop in step.hops) or None
-            # Of several things to reach the best way to each comes before the second best to any.
-            ways = [
+            paths = [
                 shortest_paths(self.facts, sources, goal, relations=relations) for goal in goals
             ]
+            # A goal that cannot be reached is the problem: paths to the others are no answer.
             targets = next(
-                (goal for goal, way in zip(goals, ways, strict=True) if not way), targets
+                (goal for goal, own in zip(goals, paths, strict=True) if not own), targets
             )
-            # What nothing leads to is told: a path between the others would not answer.
-            paths = [way for rank in zip_longest(*ways) for way in rank if way]
-            chains = paths[: max(K, len(ways))] if all(ways) else []
+            # The best path to each goal comes before the second best to any.
+            mixed = [path for rank in zip_longest(*paths) for path in rank if path]
+            chains = mixed[: max(K, len(paths))] if all(paths) else []
         if chains:
             ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
             return StepResult(tuple(end for end in targets if end in ends), chains=tuple(chains))
@@ -333,11 +304,9 @@ def ranked(
     hops: Sequence[Hop],
     operator: Literal["max", "min", "sort"],
 ) -> Outcome:
-    """The sources by the number or date that the hops reach from each; where those are none, by how
-    many things it is.
+    """Rank the sources by the number or date that the hops reach, or by how many things they reach.
 
-    `max` and `min` give the best and its equals, `sort` all, the highest first. A Problem where
-    hops lead nowhere from any of them.
+    `max` and `min` give the best and its equals, `sort` all, the highest first.
     """
     direction: Direction = "min" if operator == "min" else "max"
     chains: dict[str, list[Chain]] = {}
@@ -360,9 +329,7 @@ def ranked(
 
 
 def around(facts: GraphFacts, source: str, most: int = MOST_AROUND) -> list[Relation]:
-    """At most so many relations in and out of an entity, those to the best connected things
-    first.
-    """
+    """Return up to `most` relations of an entity, those to the best connected things first."""
 
     def rank(relation: Relation) -> tuple[int, float, str]:
         far = relation.target if relation.source == source else relation.source
@@ -378,10 +345,10 @@ def shortest_paths(
     k: int = K,
     relations: frozenset[str] | None = None,
 ) -> list[Chain]:
-    """Up to k chains from one of the sources to one of the targets, each through other entities,
-    the cheapest first; `relations` are the only ones to walk on.
+    """Return up to k chains from any source to any target, the cheapest first.
 
-    A step through a hub costs more, so that what everything touches comes last.
+    Each goes through other entities, and only along `relations` if they are given. A step through
+    a hub costs more, so that entities which everything touches come last.
     """
     ways = facts.ways if relations is None else facts.ways_along(relations)
     chains = sorted(
@@ -400,7 +367,6 @@ def shortest_paths(
 def _heaviest(
     facts: GraphFacts, entity: str, neighbour: str, relations: frozenset[str] | None
 ) -> Relation:
-    """The heaviest relation between two neighbours on a path."""
     between = (
         relation for relation in facts.of(entity) if neighbour in (relation.source, relation.target)
     )

@@ -1,8 +1,6 @@
-"""Planning a traversal: the type of a question and the steps that answer it from the graph (PolyG,
-section 3).
+"""Planning a traversal: the type of a question, and the steps that answer it (PolyG, section 3).
 
-One call to a model gives the type and the plan. Without a model the graph is looked up
-(`lookup.py`).
+One call to a model gives both. Without a model the graph is looked up (`lookup.py`).
 """
 
 from collections.abc import Sequence
@@ -35,7 +33,7 @@ class Planned:
 
 
 def wrong_with(plan: TraversalPlan, graph: TraversalGraph) -> str:
-    """Why a plan cannot be run on the graph, with what may have been meant; empty where it can."""
+    """Return why a plan cannot be run on the graph, and what may be meant; empty if it can."""
     checked = check(plan, graph)
     return checked.sentence() if isinstance(checked, Problem) else ""
 
@@ -44,9 +42,9 @@ def wrong_with(plan: TraversalPlan, graph: TraversalGraph) -> str:
 async def plan(
     question: str, linked: Linked, graph: TraversalGraph, planner: PlanTraversal, *, imported: bool
 ) -> Planned:
-    """Plan how the graph is walked: by the planner's model where it is asked, else as a look-up.
+    """Plan how to walk the graph: by the planner's model if it is asked, otherwise as a look-up.
 
-    `imported`: the graph has all that the question names from imported triples.
+    `imported`: everything that the question names comes from imported triples.
     """
     return await helped(
         planner,
@@ -74,9 +72,7 @@ async def _planned(
 
 
 def ways_around(entities: Sequence[str], graph: TraversalGraph) -> list[str]:
-    """The relations that lead on from entities, in their direction: `Ada -[taught]->`, `Ada
-    <-[taught]-`.
-    """
+    """Return the ways that lead on from entities, like `Ada -[taught]->` and `Ada <-[taught]-`."""
     ways = [
         f"{name} <-[{relation}]-" if inverse else f"{name} -[{relation}]->"
         for entity, name in zip(entities, graph.names_of(entities), strict=True)

@@ -1,10 +1,7 @@
-"""The measure of a real model, on the scripted server: what is asked, kept and told of each
-step.
-"""
+"""The measure of a real model, on the scripted server: what it asks, keeps and counts."""
 
-import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +45,10 @@ def row_of(outputs: Mapping[str, object], *replies: StepReply) -> StepRow:
 
 
 def run(server: Server, folder: Path, *options: str) -> dict[str, Any]:
-    """The tables of one run, by their titles' first words."""
+    """Return the tables of a run by the first words of their titles."""
     figures = folder / "figures.json"
-    arguments = [
-        "--base-url",
-        server.base_url,
-        "--model",
-        "m",
-        "--keep",
-        str(folder),
-        "--json",
-        str(figures),
-    ]
+    place = ["--base-url", server.base_url, "--model", "m", "--keep", str(folder)]
+    arguments = [*place, "--json", str(figures), "--parts", "steps"]
     assert main(["models", *arguments, *options]) == 0
     tables = json.loads(figures.read_text(encoding="utf-8"))["tables"]
     return {title.partition(":")[0]: rows for title, rows in tables.items()}
@@ -76,7 +65,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_a_second_run_asks_nothing_again(model_server: Server, kept: Path) -> None:
-    options = ("--parts", "steps", "--steps", "decompose", "--limit", "2")
+    options = ("--steps", "decompose", "--limit", "2")
     first = run(model_server, kept, *options)
     assert model_server.calls("decompose") == 2
     assert run(model_server, kept, *options) == first
@@ -85,7 +74,7 @@ def test_a_second_run_asks_nothing_again(model_server: Server, kept: Path) -> No
 
 @pytest.mark.slow
 def test_a_failed_step_is_a_row_and_tried_again(model_server: Server, kept: Path) -> None:
-    options = ("--parts", "steps", "--steps", "choose,summarize", "--limit", "1")
+    options = ("--steps", "choose,summarize", "--limit", "1")
     model_server.misbehave({"kind": "unauthorized", "step": "choose"})
     told = run(model_server, kept, *options)["steps"]
     assert (told["choose"]["failed"], told["summarize"]["first"]) == (1.0, 1.0)
@@ -118,7 +107,7 @@ def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
     assert list(KeptRows(path, StepRow).rows) == ["a", "c"]
 
 
-# --- what is told of an answer --------------------------------------------------------------------
+# --- marks ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -134,13 +123,10 @@ def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
         ("summarize", {"description": "She lived to 1999."}, 0.0),
     ],
 )
-def test_quality_is_told_where_the_answer_is_known(
+def test_an_answer_is_marked_where_the_right_one_is_known(
     step: str, outputs: Mapping[str, object], quality: float
 ) -> None:
     assert marks_of(case_of(step), row_of(outputs, reply(""))).quality == quality
-
-
-# --- answers and the graph ------------------------------------------------------------------------
 
 
 def test_a_graph_is_compared_by_names() -> None:
@@ -154,44 +140,3 @@ def test_a_graph_is_compared_by_names() -> None:
     told = compared([listed, listed], [found, lost])
     assert (told["recall"], told["precision"], told["lost"]) == (0.25, 0.5, 0.5)
     assert (told["their recall"], told["their precision"], told["in passage"]) == (0.5, 1.0, 0.5)
-
-
-def write(path: Path, *rows: Mapping[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write("\n".join(map(json.dumps, rows)))
-
-
-def listed_in(data: Path) -> None:
-    """The published lists, of one passage each."""
-    names: Sequence[str] = ["Orla Bridge", "Ada Korb"]
-    entities = [{"name": name, "type": "thing"} for name in names]
-    relations = [{"source": names[1], "target": names[0]}]
-    carol = {"chunk_index": 0, "text": BRIDGE.text, "entities": entities, "relations": relations}
-    write(data / "llm_outputs" / "christmas_carol_gpt4o_extraction.jsonl.gz", carol)
-    openie = {
-        "corpus_id": 3,
-        "title": "Marl",
-        "entities": ["Marl", "Ems"],
-        "triples": [["Marl", "on", "Ems"], ["Marl"]],
-    }
-    write(data / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz", openie)
-    write(
-        data / "multihop" / "musique_train100_corpus.jsonl.gz",
-        {"id": 3, "title": "Marl", "text": TOWN.text},
-    )
-
-
-def test_a_passage_without_an_answer_is_lost(model_server: Server, tmp_path: Path) -> None:
-    listed_in(tmp_path)
-    model_server.misbehave({"kind": "refusal", "step": "extract", "text": "river Ems"})
-    told = run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")[
-        "graph"
-    ]
-    novel, _, wikipedia, rules = told.values()
-    assert (novel["lost"], novel["recall"], novel["their recall"]) == (0.0, 1.0, 1.0)
-    assert (wikipedia["lost"], wikipedia["found"]) == (1.0, 0)
-    assert rules["names listed"] == 2
-    asked = model_server.calls()
-    run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")
-    assert model_server.calls() == asked

@@ -1,6 +1,4 @@
-"""Benchmarks: each is found by name, measures what it says, and reads sets in their published
-form.
-"""
+"""Benchmarks: each is found by name, measures what it says, and reads published sets."""
 
 import asyncio
 import gzip
@@ -45,22 +43,15 @@ def data(tmp_path: Path) -> Path:
         {"pos": 1, "title": "B", "text": "b"},
     )
     asked = {"question": "A?", "gold_pos": [0], "type": "one", "lists": {"peer": ["B", "C"]}}
-    write(
-        tmp_path / SET.questions,
-        asked,
-        {**asked, "question": "B?", "gold_pos": [1, 0], "type": "two"},
-    )
+    other = {**asked, "question": "B?", "gold_pos": [1, 0], "type": "two"}
+    write(tmp_path / SET.questions, asked, other)
     return tmp_path
 
 
 def test_a_set_is_read(data: Path, tmp_path: Path) -> None:
     questions = SET.read_questions(data, None)
-    assert [
-        (question.question, question.gold_documents, question.kind) for question in questions
-    ] == [
-        ("A?", ("0",), "one"),
-        ("B?", ("1", "0"), "two"),
-    ]
+    read = [(question.question, question.gold_documents, question.kind) for question in questions]
+    assert read == [("A?", ("0",), "one"), ("B?", ("1", "0"), "two")]
     assert SET.read_peers(data) == {"peer": [("1", "C"), ("1", "C")]}
     (written,) = SET.write(data, tmp_path)
     assert [json.loads(line) for line in written.read_text().splitlines()] == [
@@ -71,17 +62,10 @@ def test_a_set_is_read(data: Path, tmp_path: Path) -> None:
 
 def test_rankings_are_judged_whole_and_by_kind(data: Path) -> None:
     questions, found = SET.read_questions(data, None), [["0", "1"], ["1", "2", "0"]]
-    assert quality(questions, found, [1, 3]) == {
-        "recall@1": 0.75,
-        "recall@3": 1.0,
-        "all@1": 0.5,
-        "all@3": 1.0,
-    }
+    ranked = {"recall@1": 0.75, "recall@3": 1.0, "all@1": 0.5, "all@3": 1.0}
+    assert quality(questions, found, [1, 3]) == ranked
     kinds = by_kind(questions, found, [1])
-    assert {kind: (row["questions"], row["all@1"]) for kind, row in kinds.items()} == {
-        "one": (1, 1.0),
-        "two": (1, 0.0),
-    }
+    assert {kind: row["all@1"] for kind, row in kinds.items()} == {"one": 1.0, "two": 0.0}
 
 
 @pytest.mark.slow
@@ -98,41 +82,29 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
         for place, (title, text) in enumerate(texts.items())
     ]
     write(folder / "hotpot_train100_corpus.jsonl.gz", *passages)
-    asked = {
-        "question": "Where was the designer of Orla Bridge born?",
-        "gold_ids": [0, 1],
-        "type": "bridge",
-    }
-    choice = {
-        **asked,
-        "gold_ids": [1, 2],
-        "question": "Who was a boxer, Ned Cobb or Ada Korb?",
-        "answer": "Ned Cobb",
-    }
-    write(folder / "hotpot_train100_questions.jsonl.gz", {**asked, "answer": "Marl"}, choice)
-    options = [
-        "--data",
-        str(tmp_path),
-        "--sets",
-        "hotpot_train100",
-        "--json",
-        str(tmp_path / "found.json"),
-    ]
+    designer = "Where was the designer of Orla Bridge born?"
+    write(
+        folder / "hotpot_train100_questions.jsonl.gz",
+        {"question": designer, "gold_ids": [0, 1], "type": "bridge", "answer": "Marl"},
+        {
+            "question": "Who was a boxer, Ned Cobb or Ada Korb?",
+            "gold_ids": [1, 2],
+            "type": "bridge",
+            "answer": "Ned Cobb",
+        },
+    )
+    figures = tmp_path / "found.json"
+    place = ["--data", str(tmp_path), "--json", str(figures)]
+    options = [*place, "--sets", "hotpot_train100"]
     assert main(["retrieval", *options]) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = json.loads(figures.read_text())
     assert found["command"].startswith("python -m benchmarks retrieval --data")
     tables = {
         title.removeprefix("hotpot_train100: "): rows for title, rows in found["tables"].items()
     }
     standing = "the answer of 1 questions stands in the context"
-    assert list(tables) == [
-        "cost",
-        "as they stand",
-        "by kind",
-        "made worse",
-        "a part left out",
-        standing,
-    ]
+    titles = ["cost", "as they stand", "by kind", "made worse", "a part left out", standing]
+    assert list(tables) == titles
     assert tables["as they stand"]["trellis"]["all@2"] == 1.0
     assert tables[standing]["share"].keys() == CONTEXTS.keys()
     assert tables[standing]["share"]["auto"] == 1.0
@@ -142,7 +114,7 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("name", "known"), [("Tomas Reyd", True), ("Ana Korb", False)])
-def test_a_foreign_question_is_left_out_where_its_answer_is_known(name: str, known: bool) -> None:
+def test_a_foreign_question_with_a_known_answer_is_left_out(name: str, known: bool) -> None:
     passage = Passage(
         document="d", title="Tomas Reyd", chunk="chk_d", score=1.0, text="He was born in Velin."
     )
@@ -150,25 +122,10 @@ def test_a_foreign_question_is_left_out_where_its_answer_is_known(name: str, kno
     assert known_here(question, [passage]) is known
 
 
-DOCUMENTS = (
-    {
-        "id": "a",
-        "title": "Orla Bridge",
-        "text": "Orla Bridge was designed by Ada Korb. It was opened in 1931.",
-    },
-    {
-        "id": "b",
-        "title": "Ada Korb",
-        "text": "Ada Korb was born in Marl. She designed Orla Bridge.",
-    },
-    {"id": "c", "title": "Marl", "text": "Marl is a town on the river Ems. It has a market."},
-)
-
-
 def written(data: Path, folder: Path) -> list[Path]:
-    path = folder / "corpus.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in DOCUMENTS), encoding="utf-8")
-    return [path]
+    row = {"id": "a", "title": "Orla Bridge", "text": "Orla Bridge was designed by Ada Korb."}
+    (folder / "corpus.jsonl").write_text(f"{json.dumps(row)}\n", encoding="utf-8")
+    return [folder / "corpus.jsonl"]
 
 
 SMALL = CompareSet(
@@ -184,7 +141,7 @@ SMALL = CompareSet(
 )
 
 
-def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> None:
+def test_a_question_that_breaks_counts_as_wrong(tmp_path: Path) -> None:
     runtime, _ = index(SMALL.write(tmp_path, tmp_path), settings_in(tmp_path, embedding="none"))
     question = SMALL.ask(tmp_path, None)[0]
     with open_session(runtime) as session:
@@ -200,20 +157,13 @@ def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> 
     [
         (["fly"], "There is no measure 'fly'. There are abstention, "),
         (["retrieval"], "Name the one that holds the published data: --data DIR"),
-        (
-            ["retrieval", "--data", ".", "--sets", "2wiki_780"],
-            "lacks multihop/2wiki_101_peers.jsonl.gz, multihop/",
-        ),
+        (["retrieval", "--data", ".", "--sets", "2wiki_780"], "lacks multihop/2wiki_101_peers"),
         (["answers", "--data", ".", "--sets", "cmrc2018_zh"], "cmrc2018_zh_dev_passages.jsonl.gz"),
-        (
-            ["compare", "--data", ".", "--sets", "kevin_scott"],
-            "corpora/kevin_scott_podcast.jsonl.gz",
-        ),
         (["extraction"], "--data DIR"),
         (["linking"], "--texts DIR"),
     ],
 )
-def test_what_is_missing_is_named(
+def test_a_missing_file_or_measure_is_named(
     arguments: list[str],
     problem: str,
     tmp_path: Path,
@@ -237,10 +187,8 @@ async def test_each_way_reads_what_it_says(tmp_path: Path) -> None:
     await build_index([source], IndexOptions(), open_runtime(settings))
     with open_session(open_runtime(settings)) as session:
         start = start_of("What is the place of birth of the spouse of Ada Korb?", session)
-        found = {
-            name: walk(start)
-            for name, walk in ways_of(session, undirected(tmp_path / "ws")).items()
-        }
+        ways = ways_of(session, undirected(tmp_path / "ws"))
+        found = {name: walk(start) for name, walk in ways.items()}
     assert "Ada Korb" not in start.question
     assert set(found["bfs"].values) == {"Tomas Reyd", "Velin"}
     assert found["pagerank"].values == ("Tomas Reyd",)

@@ -1,4 +1,4 @@
-"""Fakes at the engine's seams: time, a model that says what a script has, the cache."""
+"""Fakes at the engine's seams: time, a scripted model, the cache."""
 
 import asyncio
 import heapq
@@ -21,8 +21,8 @@ from storage.sqlite import SqliteFile
 class ManualTime:
     """Time that passes only when nobody has anything to do but sleep."""
 
-    def __init__(self, chance: float = 0.0) -> None:
-        self.now = 0.0
+    def __init__(self, chance: float = 0.0, now: float = 0.0) -> None:
+        self.now = now
         self.slept: list[float] = []
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
@@ -35,7 +35,7 @@ class ManualTime:
         await sleeper
 
     async def run(self, *work: Awaitable[object]) -> list[object]:
-        """Do all the work, side by side; returns what each gives (an exception where it fails)."""
+        """Do all the work at once; returns each result (an exception where it fails)."""
         gathered = asyncio.ensure_future(asyncio.gather(*work, return_exceptions=True))
         while not gathered.done():
             for _ in range(50):

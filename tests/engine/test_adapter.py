@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -69,20 +68,11 @@ def test_a_missing_input_is_an_error() -> None:
 
 
 def test_a_schema_requires_all_and_allows_nothing_else() -> None:
-    def objects(part: Any) -> list[dict[str, Any]]:
-        if isinstance(part, list):
-            return [found for item in part for found in objects(item)]
-        if not isinstance(part, dict):
-            return []
-        own = [part] if "properties" in part and isinstance(part.get("type"), str) else []
-        return own + [found for item in part.values() for found in objects(item)]
-
-    found = objects(JSON.schema(REPORT))
-    assert len(found) == 2
-    for part in found:
+    schema: Any = JSON.schema(REPORT)
+    for part in (schema, *schema["$defs"].values()):
         assert part["required"] == list(part["properties"])
         assert part["additionalProperties"] is False
-    assert "minimum" not in json.dumps(JSON.schema(REPORT))
+    assert "minimum" not in json.dumps(schema)
 
 
 GOOD = '{"judged": {"judgements": [{"passage": 1, "explanation": "says so", "label": "neutral"}]}}'
@@ -132,6 +122,8 @@ def test_an_object_is_read_with_what_models_put_around_it(answer: str) -> None:
         (GOOD.replace("neutral", "maybe"), "judgements.0.label"),
         ("{" * 100_000, "broken|nested"),
         ('{"judged": ' + "[" * 100_000, "nested|broken"),
+        *((text, "") for text in ('{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000)),
+        ("{'a': '" * 9_000, ""),
     ],
 )
 def test_an_object_out_of_form_is_refused_with_what_is_wrong(answer: str, problem: str) -> None:
@@ -185,16 +177,6 @@ def test_a_text_in_an_object_is_read_as_it_was_meant(written: str, read: dict[st
 def test_a_text_that_would_lose_a_part_is_not_read(answer: str) -> None:
     with pytest.raises(NotAsAsked):
         JSON.read(WRITE, answer)
-
-
-@pytest.mark.parametrize(
-    "answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000]
-)
-def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
-    began = time.process_time()
-    with pytest.raises(NotAsAsked):
-        JSON.read(FILTER, answer)
-    assert time.process_time() - began < 20, "or it would take hours"
 
 
 LINES = (
@@ -293,7 +275,7 @@ def test_a_strength_that_is_no_number_costs_itself_alone(line: str) -> None:
 
 
 @pytest.mark.parametrize("again", ["E\tAda\tperson\tShe.", "E\tBob\tperson\nE\tMax\tperson"])
-def test_an_answer_that_goes_round_ends_where_it_does(again: str) -> None:
+def test_an_answer_that_repeats_itself_ends_where_it_does(again: str) -> None:
     unread: list[str] = []
     found = RECORDS.read(EXTRACT, f"{LINES[:-4]}\n" + f"{again}\n" * 400, unread.append)["found"]
     assert isinstance(found, Extracted)
@@ -326,70 +308,49 @@ def test_an_answer_without_a_record_is_refused(answer: str, problem: str) -> Non
         RECORDS.read(EXTRACT, answer)
 
 
+BEGUN, ENDED = "<|begin_of_thought|>{1}<|end_of_thought|>", "<|begin_of_solution|>{2}"
+COMMAND = "<|START_THINKING|>{1}<|END_THINKING|><|START_RESPONSE|>{2}<|END_RESPONSE|>"
+OSS = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{2}"
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        ("<think>{1}</think>\n{2}", "{2}"),
-        ("a long thought {1}\n</think>\n\n{2}", "{2}"),
+        ("<think>a > b {1}</think>\n\n{2}", "{2}"),
         ("<think>never closed {1}", ""),
-        ("[THINK]{1}[/THINK]{2}", "{2}"),
+        ("[THINK]{1}[/THINK]{2} [1]", "{2} [1]"),
         ("◁think▷{1}◁/think▷{2}", "{2}"),
         ("<seed:think>{1}</seed:think>{2}", "{2}"),
-        (
-            "<|begin_of_thought|>{1}<|end_of_thought|><|begin_of_solution|>{2}<|end_of_solution|>",
-            "{2}",
-        ),
-        ("<|START_THINKING|>{1}<|END_THINKING|><|START_RESPONSE|>{2}<|END_RESPONSE|>", "{2}"),
+        (f"{BEGUN}{ENDED}<|end_of_solution|>", "{2}"),
+        (COMMAND, "{2}"),
         ("<think>{1}</think><answer>{2}</answer>", "{2}"),
         ("<|begin_of_box|>{2}<|end_of_box|>", "{2}"),
-        (
-            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{2}<|return|>",
-            "{2}",
-        ),
-        ("plain", "plain"),
-        ("a <think in words", "a <think in words"),
+        (OSS, "{2}"),
+        *((text, text) for text in ("plain", "a <think in words", "<b>x</b> y", "[1] is it")),
     ],
 )
-def test_thinking_is_never_part_of_the_answer(raw: str, text: str) -> None:
+def test_thinking_is_neither_kept_nor_shown(raw: str, text: str) -> None:
     assert without_thinking(raw) == text
+    for size in (1, 3, 100):
+        seen: list[str] = []
+        streamed = ShownText(seen.append)
+        for at in range(0, len(raw), size):
+            streamed.add(raw[at : at + size])
+        streamed.end()
+        assert "".join(seen) == text
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("<think>a > b {1}</think>\n\nanswer <b>", "answer <b>"),
-        ("answer", "answer"),
-        ("<b>x</b> y", "<b>x</b> y"),
-        ("<think>a", ""),
-        ("[THINK]a[/THINK]answer [1]", "answer [1]"),
-        ("[1] is it", "[1] is it"),
-        ("◁think▷a◁/think▷answer", "answer"),
-        (
-            "<|begin_of_thought|>a<|end_of_thought|><|begin_of_solution|>answer<|end_of_solution|>",
-            "answer",
-        ),
-        ("<|channel|>analysis<|message|>a<|end|><|channel|>final<|message|>answer", "answer"),
-        ("[THINK]a", ""),
-    ],
-)
-def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
-    seen: list[str] = []
-    streamed = ShownText(seen.append)
-    for at in range(0, len(raw), size):
-        streamed.add(raw[at : at + size])
-    streamed.end()
-    assert "".join(seen) == shown
+@pytest.mark.parametrize("raw", ["a long thought {1}\n</think>\n\n{2}", f"{OSS}<|return|>"])
+def test_marks_without_a_counterpart_are_no_part_of_the_answer(raw: str) -> None:
+    assert without_thinking(raw) == "{2}"
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize(
     "text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
 )
-def test_a_text_field_is_shown_while_its_json_is_written(
-    text: str, ascii_only: bool, size: int
-) -> None:
+def test_a_text_field_is_shown_while_its_json_is_written(text: str, ascii_only: bool) -> None:
     raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
-    field = TextField("answer")
-    assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text
+    for size in (1, 2, 5, 100):
+        field = TextField("answer")
+        assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text

@@ -3,7 +3,6 @@
 import json
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -45,8 +44,9 @@ from tests.server.words import embed
 
 SENTENCE = "In {}, the river Aire rose over bridge no. 7; nobody knew why (yet)."
 LONG = " ".join(SENTENCE.format(1900 + number) for number in range(90))
+QUESTION = "Who directed the film?"
 TEXTS = [
-    "Who directed the film?",
+    QUESTION,
     "",
     "Ünïcödé naïveté — “quotes” … e\u0301",
     "北京是中国的首都。",
@@ -82,7 +82,7 @@ def bundled() -> BundledMiniLM:
 # --- on this machine -----------------------------------------------------------------------------
 
 
-def test_so_many_of_a_vectors_numbers_as_are_asked_for(bundled: BundledMiniLM) -> None:
+def test_a_vector_has_the_first_numbers_that_are_asked_for(bundled: BundledMiniLM) -> None:
     short = BundledMiniLM(form=EmbeddingForm(dimension=64))
     cut = bundled.embed(TEXTS[:2])[:, :64]
     unit = cut / np.linalg.norm(cut, axis=1, keepdims=True)
@@ -100,22 +100,22 @@ def test_sentence_transformers_gives_the_same_and_its_prompts(
     assert (bundled.embed(TEXTS) * reference.embed(TEXTS)).sum(axis=1).min() >= 0.99999
     assert (reference.max_tokens, reference.dimension) == (256, 384)
     assert reference.windows(LONG) == bundled.windows(LONG)
-    folder, text = tmp_path / "prompted", "Who directed the film?"
+    folder = tmp_path / "prompted"
     shutil.copytree(bundled_folder(), folder)
     path = folder / "config_sentence_transformers.json"
     prompts = {"prompts": {"query": "Question: ", "passage": "Text: "}}
     path.write_text(json.dumps(json.loads(path.read_text()) | prompts))
-
-    def cosine(form: EmbeddingForm | None, query: bool, as_if: str) -> float:
-        embedder = SentenceTransformerEmbedder(str(folder), Memory(), form)
-        embedder.embed([text], query=not query)  # its vector must not stand for the other
-        return float((embedder.embed([text], query=query) @ bundled.embed([as_if]).T)[0, 0])
-
-    assert cosine(None, True, f"Question: {text}") > 0.9999
-    assert cosine(None, False, f"Text: {text}") > 0.9999
     own = EmbeddingForm(query_prompt="Asked: ", passage_prompt="")
-    assert cosine(own, True, f"Asked: {text}") > 0.9999
-    assert cosine(own, False, text) > 0.9999
+    for form, query, prompt in (
+        (None, True, "Question: "),
+        (None, False, "Text: "),
+        (own, True, "Asked: "),
+        (own, False, ""),
+    ):
+        embedder = SentenceTransformerEmbedder(str(folder), Memory(), form)
+        embedder.embed([QUESTION], query=not query)  # its vector must not stand for the other
+        vector = embedder.embed([QUESTION], query=query)[0]
+        assert vector @ bundled.embed([f"{prompt}{QUESTION}"])[0] > 0.9999
 
 
 def test_vectors_do_not_depend_on_order_company_or_thread(bundled: BundledMiniLM) -> None:
@@ -130,21 +130,17 @@ def test_vectors_do_not_depend_on_order_company_or_thread(bundled: BundledMiniLM
 
 
 @pytest.mark.parametrize("limit", [256, 40])
-@pytest.mark.parametrize("text", [*TEXTS, "word" * 80 + LONG, "长文本。" * 400, "\n\n  " + LONG])
-def test_windows_cover_the_text_and_each_fits(
-    bundled: BundledMiniLM, text: str, limit: int
-) -> None:
-    windows = bundled.windows(text, limit)
-    assert "".join(text[start:end] for start, end in windows) == text
-    sizes = [len(bundled._tokens(text[start:end])) + 2 for start, end in windows]
-    assert max(sizes) <= limit
+def test_windows_cover_a_text_and_each_fits(bundled: BundledMiniLM, limit: int) -> None:
+    for text in (*TEXTS, "word" * 80 + LONG, "长文本。" * 400, "\n\n  " + LONG):
+        windows = bundled.windows(text, limit)
+        assert "".join(text[start:end] for start, end in windows) == text
+        assert all(len(bundled._tokens(text[start:end])) + 2 <= limit for start, end in windows)
 
 
 def test_windows_end_after_sentences(bundled: BundledMiniLM) -> None:
     windows = bundled.windows(LONG)
     assert len(windows) > 5
     assert all(LONG[:end].rstrip().endswith(").") for _, end in windows)
-    assert bundled.windows("short") == [(0, 5)]
     with pytest.raises(ValueError, match="max_tokens"):
         bundled.windows("some text", 2)
 
@@ -153,7 +149,6 @@ def test_the_cache_is_asked_once_a_text_and_filled(bundled: BundledMiniLM) -> No
     cache = Memory()
     first = BundledMiniLM(cache).embed(["one", "two", "one"])
     assert cache.asked == [text_hash("one"), text_hash("two")]
-    assert len(cache.kept) == 2
     again = BundledMiniLM(cache)
     assert (again.embed(["one", "two", "one"]) == first).all()
     assert "_model" not in vars(again), "the model was not loaded"
@@ -164,33 +159,29 @@ def test_the_cache_is_asked_once_a_text_and_filled(bundled: BundledMiniLM) -> No
 
 def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"short")
-    with pytest.raises(ModelUnavailable, match="5 bytes") as caught:
+    with pytest.raises(ModelUnavailable, match=r"(?s)5 bytes.*pip install"):
         MiniLM(tmp_path)
-    assert "pip install" in caught.value.remedy
 
 
 # --- served --------------------------------------------------------------------------------------
 
 
 def served(
-    url: str, cache: Memory | None = None, sleep: Callable[[float], None] = time.sleep
+    url: str, cache: Memory | None = None, sleep: Callable[[float], None] = lambda _: None
 ) -> ApiEmbedder:
-    where = Endpoint("m", "m", url, "sk-secret", "text", listed=False)
-    return ApiEmbedder(where, cache, sleep=sleep)
+    return ApiEmbedder(Endpoint("m", "m", url, "sk-secret", listed=False), cache, sleep=sleep)
 
 
 def sizes(server: Server) -> list[int]:
     """How many texts each request held."""
-    bodies = [request["body"] for request in server.requests()]
-    return [len(body["input"]) for body in bodies if isinstance(body, dict)]
+    return [len(request["body"]["input"]) for request in server.requests()]
 
 
 def test_the_api_waits_as_told_and_keeps_the_order(model_server: Server) -> None:
     waits: list[float] = []
     late = {"kind": "rate_limit", "nth": 1, "retry_after": "7"}
     model_server.misbehave(late, {"kind": "server_error", "nth": 2})
-    embedder = served(model_server.base_url, sleep=waits.append)
-    vectors = embedder.embed(MANY)
+    vectors = served(model_server.base_url, sleep=waits.append).embed(MANY)
     assert 7.0 <= waits[0] <= 7.7
     assert np.allclose(vectors, [embed(text, 384) for text in MANY], atol=1e-5)
     assert sizes(model_server) == [64, 64, 64, 36]
@@ -223,7 +214,7 @@ def test_only_what_can_pass_is_tried_again(
 ) -> None:
     model_server.misbehave({**rule, "says": "sk-secret"})
     with pytest.raises(error, match="key masked") as caught:
-        served(model_server.base_url, sleep=lambda _: None).embed(["x"])
+        served(model_server.base_url).embed(["x"])
     assert "sk-secret" not in str(caught.value)
     assert caught.value.remedy
     assert model_server.stats()["calls"] == calls
@@ -231,35 +222,34 @@ def test_only_what_can_pass_is_tried_again(
 
 def test_a_reply_that_drips_is_not_waited_for(model_server: Server) -> None:
     """Each byte comes in time, the whole does not."""
-    model_server.misbehave({"kind": "drip", "seconds": 5})
-    api = served(model_server.base_url, sleep=lambda _: None)._api
-    short = JsonApi(api._where, USE, lambda _: None, seconds=1)
+    model_server.misbehave({"kind": "drip", "seconds": 2})
+    api = JsonApi(served(model_server.base_url)._api._where, USE, lambda _: None, seconds=0.4)
     with pytest.raises(ModelUnavailable):
-        short._content({"input": ["x"]})
+        api._content({"input": ["x"]})
     assert model_server.stats()["calls"] == 5
 
 
 def test_prompts_and_dimension_reach_a_served_model(model_server: Server) -> None:
     form = EmbeddingForm(query_prompt="query: ", passage_prompt="passage: ", dimension=16)
-    where = Endpoint("m", "m", model_server.base_url, None, "text", listed=False)
+    where = Endpoint("m", "m", model_server.base_url, None, listed=False)
     embedder = ApiEmbedder(where, Memory(), form)
     text = LONG[:4000]  # of enough words that some fall into the first 16 numbers
     passage, query = embedder.embed([text]), embedder.embed([text], query=True)
     assert (embedder.embed([text], query=True) == query).all(), "cached apart"
-    sent: list[Any] = [request["body"] for request in model_server.requests()]
-    assert [it["input"] for it in sent] == [[f"passage: {text}"], [f"query: {text}"]]
+    sent = [request["body"]["input"] for request in model_server.requests()]
+    assert sent == [[f"passage: {text}"], [f"query: {text}"]]
     assert (passage.shape, query.shape, embedder.dimension) == ((1, 16), (1, 16), 16)
 
 
 def test_calls_tokens_and_cost_are_entered(model_server: Server) -> None:
     meter, name = Meter(), "openai/text-embedding-3-small"
-    where = Endpoint(name, "e", model_server.base_url, "k", "text", listed=True)
-    view = ApiEmbedder(where, Memory()).metered(meter)
+    where = Endpoint(name, "e", model_server.base_url, "k", listed=True)
+    embedder = ApiEmbedder(where, Memory()).metered(meter)
     for texts in (MANY, MANY, MANY[:1], [*MANY[:70], "new", "newer"]):
-        view.embed(texts)
+        embedder.embed(texts)
     ((step, model, spent),) = meter.rows()
     counted = model_server.stats()
-    assert (step, model, spent.cached_calls) == ("embed", view.name, 4)
+    assert (step, model, spent.cached_calls) == ("embed", embedder.name, 4)
     seen = counted["calls"], counted["prompt_tokens"]
     assert (spent.calls, spent.input_tokens) == seen
     assert spent.cost_usd == pytest.approx(spent.input_tokens * 0.02 / 1e6)
@@ -269,7 +259,9 @@ Refuses = Callable[[dict[str, Any]], tuple[int, str] | None]
 
 
 @contextmanager
-def serving(refuses: Refuses, change: Callable[[Rows], Rows] = list) -> Iterator[tuple[str, Rows]]:
+def serving(
+    refuses: Refuses = lambda _: None, change: Callable[[Rows], Rows] = list
+) -> Iterator[tuple[str, Rows]]:
     """A server that refuses some bodies and changes its rows; and the bodies that came."""
 
     bodies: Rows = []
@@ -281,8 +273,8 @@ def serving(refuses: Refuses, change: Callable[[Rows], Rows] = list) -> Iterator
             status, words = refuses(body) or (200, "")
             texts = enumerate(body["input"])
             rows = [{"index": at, "embedding": embed(text, 384)} for at, text in texts]
-            told = {"object": "error", "message": words} if words else {"data": change(rows)}
-            content = json.dumps(told).encode()
+            said = {"object": "error", "message": words} if words else {"data": change(rows)}
+            content = json.dumps(said).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -311,7 +303,7 @@ def test_a_largest_batch_is_learnt_from_the_refusal(
     status: int, words: str, most: int, tried: list[int]
 ) -> None:
     with serving(lambda it: (status, words) if len(it["input"]) > most else None) as (url, bodies):
-        vectors = served(url, sleep=lambda _: None).embed(MANY)
+        vectors = served(url).embed(MANY)
         assert np.allclose(vectors, [embed(text, 384) for text in MANY], atol=1e-5)
         many = [len(body["input"]) for body in bodies]
         assert many[: len(tried)] == tried
@@ -334,7 +326,7 @@ def test_an_encoding_that_is_refused_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (lambda rows: [{"embedding": row["embedding"]} for row in rows], ""),
         (lambda rows: rows[::-1], ""),
@@ -343,10 +335,10 @@ def test_an_encoding_that_is_refused_is_left_out() -> None:
         (lambda rows: [{**rows[0], "embedding": [0.0] * 384}, *rows[1:]], "1 of them with a"),
     ],
 )
-def test_rows_are_one_vector_a_text(change: Callable[[Rows], Rows], told: str) -> None:
-    with serving(lambda _: None, change) as (url, _):
-        if told:
-            with pytest.raises(ModelRefused, match=told):
+def test_rows_are_one_vector_a_text(change: Callable[[Rows], Rows], problem: str) -> None:
+    with serving(change=change) as (url, _):
+        if problem:
+            with pytest.raises(ModelRefused, match=problem):
                 served(url).embed(MANY)
         else:
             right = [embed(text, 384) for text in MANY]

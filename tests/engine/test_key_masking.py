@@ -54,40 +54,29 @@ def test_a_key_is_masked_however_it_is_written(written: str) -> None:
 @pytest.mark.parametrize(
     "word", ["", "x", "none", "EMPTY", "ollama", "sk-1234", "lm-studio", "Not-Needed", "password"]
 )
-def test_a_word_that_is_no_secret_stays(word: str) -> None:
+def test_a_word_that_is_no_secret_is_not_masked(word: str) -> None:
     keep_secret((word, None))
     text = f"x none of the {word} is EMPTY: {word}word"
     assert mask_keys(text) == text
 
 
-def test_what_an_address_and_the_environment_hold_is_masked() -> None:
-    keep_secret(
-        secrets_of_address(
-            "https://me:pa%2Fss-4711@host/v1?api-version=2024-02-15&api_key=in-the-query"
-        )
-    )
+def test_the_secrets_of_an_address_are_masked() -> None:
+    in_query = "api-version=2024-02-15&api_key=in-the-query"
+    keep_secret(secrets_of_address(f"https://me:pa%2Fss-4711@host/v1?{in_query}"))
     keep_secret(secrets_of_address("https://a-token-alone@host/v1"))
     keep_secret(secrets_of_address("https://you:short@host/v1"))
     assert list(secrets_of_address("http://[broken")) == list(secrets_of_address(None)) == []
     basic = base64.b64encode(b"me:pa/ss-4711").decode().rstrip("=")
-    for secret in (
-        "pa/ss-4711",
-        "pa%2Fss-4711",
-        basic,
-        "in-the-query",
-        "a-token-alone",
-        "you:short",
-    ):
+    written = "pa/ss-4711 pa%2Fss-4711 in-the-query a-token-alone you:short".split()
+    for secret in (*written, basic):
         assert mask_keys(f"<{secret}>") == f"<{MASK}>"
     assert mask_keys("a short text of 2024-02-15") == "a short text of 2024-02-15"
-    environment = {
-        "ANTHROPIC_API_KEY": "1",
-        "HF_TOKEN": "2",
-        "AWS_SECRET_ACCESS_KEY": "3",
-        "TRELLIS_MAX_TOKENS": "no",
-        "POSTGRES_PASSWORD": "no",
-    }
-    assert list(secrets_of_environment(environment)) == ["1", "2", "3"]
+
+
+def test_the_keys_in_the_environment_are_found_by_name() -> None:
+    keys = {"ANTHROPIC_API_KEY": "1", "HF_TOKEN": "2", "AWS_SECRET_ACCESS_KEY": "3"}
+    others = {"TRELLIS_MAX_TOKENS": "no", "POSTGRES_PASSWORD": "no"}
+    assert list(secrets_of_environment(keys | others)) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 18])
@@ -103,7 +92,7 @@ def test_a_key_in_a_streamed_answer_is_never_shown(size: int) -> None:
 
 
 def raised() -> Exception:
-    """An error with the key in all places of errors and of those that it came from."""
+    """An error with the key in all places of it and of its causes."""
     try:
         try:
             TypeAdapter(int).validate_python(PLAIN)
@@ -111,17 +100,14 @@ def raised() -> Exception:
             error.add_note(f"noted {PLAIN}")
             raise FileNotFoundError(2, f"no {PLAIN}", f"{PLAIN}.txt") from error
     except FileNotFoundError as error:
-        try:
-            raise ExceptionGroup(
-                "both", [BadKey(f"bad {PLAIN}"), RuntimeError({"headers": [PLAIN]}, PLAIN.encode())]
-            )
-        except ExceptionGroup as group:
-            group.__context__ = error
-            return group
+        others = [BadKey(f"bad {PLAIN}"), RuntimeError({"headers": [PLAIN]}, PLAIN.encode())]
+        group = ExceptionGroup("both", others)
+        group.__context__ = error
+        return group
     raise AssertionError("it was raised")
 
 
-def test_an_error_is_masked_with_all_that_it_came_from() -> None:
+def test_an_error_and_its_causes_are_masked() -> None:
     error = raised()
     assert PLAIN in "".join(traceback.format_exception(error))
     assert mask_error(error) is error

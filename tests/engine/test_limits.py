@@ -35,13 +35,7 @@ async def _one(
         (1, None, 100, [("less", 0, 90)] * 3, [0, 1, 2]),
         (10, None, 100, [("small", 0, 10), ("huge", 0, 5000), ("after", 0, 10)], [0, 65, 130]),
     ],
-    ids=[
-        "calls in flight",
-        "calls a minute",
-        "tokens a minute",
-        "less was used",
-        "a call above the limit goes alone",
-    ],
+    ids=["in flight", "calls a minute", "tokens a minute", "less was used", "above the limit"],
 )
 async def test_no_more_starts_than_allowed(
     concurrency: int,
@@ -52,16 +46,15 @@ async def test_no_more_starts_than_allowed(
     tmp_path: Path,
 ) -> None:
     time, seen = ManualTime(), Seen()
-    limits = Limits(
-        concurrency, budget(tmp_path, time, rpm, tpm) if rpm or tpm else None, time.clock
-    )
+    limiter = budget(tmp_path, time, rpm, tpm) if rpm or tpm else None
+    limits = Limits(concurrency, limiter, time.clock)
     await time.run(*(_one(limits, time, seen, *call) for call in calls))
     assert [name for _, name in seen] == [call[0] for call in calls]
     assert [at for at, _ in seen] == pytest.approx(starts, abs=0.6)
     assert limits.in_flight == 0
 
 
-async def test_a_question_goes_before_indexing_that_came_earlier(tmp_path: Path) -> None:
+async def test_a_question_goes_before_earlier_indexing(tmp_path: Path) -> None:
     time, seen = ManualTime(), Seen()
     limits = Limits(1, budget(tmp_path, time, rpm=2), time.clock)
     work = [_one(limits, time, seen, f"index{number}", priority=1) for number in range(3)]
@@ -69,7 +62,7 @@ async def test_a_question_goes_before_indexing_that_came_earlier(tmp_path: Path)
     assert [name for _, name in seen] == ["index0", "ask0", "ask1", "index1", "index2"]
 
 
-async def test_who_leaves_the_queue_or_the_call_leaves_no_trace(tmp_path: Path) -> None:
+async def test_a_cancelled_call_leaves_no_trace(tmp_path: Path) -> None:
     time = ManualTime()
     limits = Limits(1, budget(tmp_path, time, rpm=2), time.clock)
     inside, waiting = asyncio.Event(), asyncio.Event()
@@ -86,11 +79,9 @@ async def test_who_leaves_the_queue_or_the_call_leaves_no_trace(tmp_path: Path) 
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     assert limits.in_flight == 0
-    seen = Seen()
+    seen = Seen()  # the call that ran counts for the minute, the one that never did does not
     await time.run(_one(limits, time, seen, "a"), _one(limits, time, seen, "b"))
-    assert [(at // 65, name) for at, name in seen] == [(0, "a"), (1, "b")], (
-        "the call that ran counts for the minute, the one that never did does not"
-    )
+    assert [(at // 65, name) for at, name in seen] == [(0, "a"), (1, "b")]
 
 
 def test_threads_with_loops_of_their_own_share_the_limit() -> None:
@@ -145,12 +136,8 @@ async def test_a_closed_budget_stays_closed() -> None:
     await call(budget, (100, 800), (100, 700))
     with pytest.raises(BudgetSpent) as caught:
         await call(budget, (100, 400), (0, 0))
-    assert (caught.value.spent, caught.value.budget, caught.value.needed, caught.value.unit) == (
-        800,
-        1000,
-        500,
-        "tokens",
-    )
+    error = caught.value
+    assert (error.spent, error.budget, error.needed, error.unit) == (800, 1000, 500, "tokens")
     with pytest.raises(BudgetSpent):
         await call(budget, (1, 1), (1, 1))
 
@@ -161,11 +148,8 @@ async def test_dollars_are_counted_by_price() -> None:
     await call(budget, (1_000, 1_000), (1_000, 1_000))
     with pytest.raises(BudgetSpent, match="USD"):
         await call(budget, (0, 400), (0, 0))
-
-
-async def test_dollars_of_a_model_without_a_price_are_an_error() -> None:
     with pytest.raises(ModelMisconfigured, match="unknown price"):
-        async with SpendBudget(usd=1.0).reserved(1, 1, None):
+        async with budget.reserved(1, 1, None):
             pass
 
 
@@ -177,18 +161,18 @@ async def test_a_call_without_a_reply_is_not_counted() -> None:
     assert await call(budget, (100, 900), (100, 900)) == 1_000
 
 
-async def test_threads_share_it_with_loops() -> None:
+async def test_threads_and_loops_share_a_budget() -> None:
     budget = SpendBudget(tokens=1_000)
-    released = threading.Event()
+    reserved, released = threading.Event(), threading.Event()
 
     def embed() -> None:
         with budget.reserved_in_thread(800, None) as bill:
+            reserved.set()
             released.wait(60)
             bill.used = 100, 0
 
     thread = asyncio.create_task(asyncio.to_thread(embed))
-    while not budget._under_way:  # noqa: ASYNC110 -- until the thread has begun
-        await asyncio.sleep(0.005)
+    await asyncio.to_thread(reserved.wait, 60)
     waiting = asyncio.create_task(call(budget, (0, 900), (0, 900)))
     await asyncio.sleep(0.05)
     assert not waiting.done()
@@ -206,31 +190,24 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     assert rows == [("a", "m", 2, None), ("a", "n", 1, 2.0)]
 
 
-@pytest.fixture
-def time() -> ManualTime:
-    time = ManualTime()
-    time.now = 1_800_000_000.0
-    return time
-
-
 def granted(budget: CallBudget, priority: int = 1) -> bool:
     return budget.take(1, priority)[1] == 0
 
 
-def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path, time: ManualTime) -> None:
+def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path) -> None:
+    time = ManualTime(now=1_800_000_000.0)
     one, other = budget(tmp_path, time, rpm=3), budget(tmp_path, time, rpm=3)
-    assert [granted(one), granted(other), granted(one), granted(other)] == [True, True, True, False]
+    assert [granted(it) for it in (one, other, one, other)] == [True, True, True, False]
     assert granted(budget(tmp_path, time, rpm=3, server="another"))
     time.now += 64.9
     _, wait = other.take(1, 1)
     assert 0.1 <= wait <= 0.4
     time.now += wait
-    assert [granted(one), granted(other), granted(one), granted(other)] == [True, True, True, False]
+    assert [granted(it) for it in (one, other, one, other)] == [True, True, True, False]
 
 
-def test_a_question_that_waits_in_one_process_goes_before_the_index_of_another(
-    tmp_path: Path, time: ManualTime
-) -> None:
+def test_a_waiting_question_goes_before_another_process_index(tmp_path: Path) -> None:
+    time = ManualTime(now=1_800_000_000.0)
     index, question = budget(tmp_path, time, rpm=1), budget(tmp_path, time, rpm=1)
     assert granted(index, priority=1)
     _, wait = question.take(1, 0)

@@ -1,8 +1,8 @@
 """Which model a role uses, by name and settings; steps are called from threads and metered."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -57,9 +57,7 @@ def test_other_providers_go_through_dspy(name: str) -> None:
         (ModelChoice("openai/x", "file:///etc/passwd"), "http://localhost:11434/v1"),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(
-    choice: ModelChoice, words: str
-) -> None:
+def test_a_name_that_cannot_work_is_an_error_with_choices(choice: ModelChoice, words: str) -> None:
     with pytest.raises(ModelMisconfigured) as caught:
         Models({"answer": choice})
     assert words in caught.value.remedy
@@ -84,9 +82,7 @@ def test_prices_are_known_or_none() -> None:
     assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.75)
     assert price_of("ollama_chat/qwen3:8b") is None
     assert price_of("openai/gpt-4o-mini-turbo") is None
-    assert price_of("ollama/llama3") is None, (
-        "what its user serves is not free, but of unknown price"
-    )
+    assert price_of("ollama/llama3") is None, "the user's own server has an unknown price"
     own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).lm("answer")
     assert own.terms.price is None, "a proxy has no list price"
 
@@ -106,13 +102,7 @@ async def models(model_server: Server) -> AsyncIterator[Models]:
     await found.aclose()
 
 
-@pytest.fixture
-def plain_models(model_server: Server) -> Models:
-    """For tests without a loop of their own."""
-    return made(model_server)
-
-
-async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: Models) -> None:
+async def test_a_question_has_a_ledger_and_shares_the_limits(models: Models) -> None:
     own = models.metered(Meter())
     await Summarize(own).run("Ada", ("Ada is here.",))
     assert [row[:2] for row in own.meter.rows()] == [("summarize", "openai/scripted")]
@@ -129,17 +119,10 @@ def test_connections_close_with_the_loop(
     assert [str(warning.message) for warning in recwarn if "nclosed" in str(warning.message)] == []
 
 
-def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> None:
-    step = Extract(plain_models)
-    found: list[object] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+def test_a_step_is_called_without_a_loop_and_from_threads(model_server: Server) -> None:
+    step = Extract(made(model_server))
+    with ThreadPoolExecutor(4) as pool:
+        found = [it.found for it in pool.map(lambda _: step.module(**EXTRACT), range(4))]
     assert found == [step.module(**EXTRACT).found] * 4
 
 

@@ -10,43 +10,25 @@ from tests.copying import copy_of
 from tests.flows.conftest import Command, Ended
 from tests.workspaces import indexed, write_rows
 
-ROWS = (
-    {
-        "id": "bridge",
-        "title": "Orla Bridge",
-        "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931.",
-    },
-    {
-        "id": "reyd",
-        "title": "Tomas Reyd",
-        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb.",
-    },
-    {"id": "light", "title": "Holm Light", "text": "Holm Light was built by Mira Sand in 1902."},
+TEXTS = {
+    "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd. It opened in 1931."),
+    "reyd": ("Tomas Reyd", "Tomas Reyd was born in Velin. He studied under Ana Korb."),
+    "light": ("Holm Light", "Holm Light was built by Mira Sand in 1902."),
+}
+ROWS = [{"id": name, "title": title, "text": text} for name, (title, text) in TEXTS.items()]
+ASKED = (
+    ("Who designed Orla Bridge?", "Tomas Reyd", "bridge"),
+    ("Where was Tomas Reyd born?", "Velin", "reyd"),
+    ("Who built Holm Light?", "Mira Sand", "light"),
 )
-QUESTIONS = (
-    {
-        "id": "q1",
-        "question": "Who designed Orla Bridge?",
-        "answers": ["Tomas Reyd"],
-        "gold_documents": ["bridge"],
-    },
-    {
-        "id": "q2",
-        "question": "Where was Tomas Reyd born?",
-        "answers": ["Velin"],
-        "gold_documents": ["reyd"],
-    },
-    {
-        "id": "q3",
-        "question": "Who built Holm Light?",
-        "answers": ["Mira Sand"],
-        "gold_documents": ["light"],
-    },
-)
+QUESTIONS = [
+    {"id": f"q{place}", "question": question, "answers": [answer], "gold_documents": [gold]}
+    for place, (question, answer, gold) in enumerate(ASKED, 1)
+]
 
 
 class Bench(Command):
-    """The command on a workspace of three documents, and a file of three questions on them."""
+    """The command on a workspace of three documents, and a file of questions on them."""
 
     def __init__(self, workspace: Path, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
         super().__init__(workspace, captured)
@@ -55,12 +37,12 @@ class Bench(Command):
         self.at = partial(Command, captured=captured)
 
     def evaluate(self, *systems: str, more: Sequence[str] = ()) -> Ended:
-        """Evaluate these systems on the questions, with JSON as the result."""
+        """Evaluate systems on the questions; the result is JSON."""
         typed = [part for system in systems for part in ("--system", system)]
         return self("evaluate", "--questions", str(self.questions), "--json", *typed, *more)
 
     def recorded(self, name: str, *answers: str | None) -> str:
-        """A system of recorded answers to the questions, in their order; None leaves a row out."""
+        """Name a system of recorded answers to the questions; None leaves a row out."""
         rows = [
             {"id": row["id"], "answer": text, "usage": {"seconds": 1.0, "calls": 1}}
             for row, text in zip(QUESTIONS, answers, strict=True)
@@ -71,7 +53,7 @@ class Bench(Command):
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace of the three documents, which is copied."""
+    """The workspace that `bench` copies."""
     return indexed(tmp_path_factory.mktemp("three"), ROWS)
 
 
@@ -87,6 +69,6 @@ def bench(
 def sourced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
-    """The same, made of `rows.jsonl` in its folder, for a test that indexes again."""
+    """A bench made of `rows.jsonl` in its folder, for tests that index again."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     return Bench(indexed(tmp_path, ROWS), tmp_path, capsys)

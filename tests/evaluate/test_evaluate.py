@@ -1,6 +1,4 @@
-"""An evaluation: what it asks and asks only once, its gate and its page, and questions that are
-watched.
-"""
+"""An evaluation: what it asks and keeps, its gate and page; and watched questions."""
 
 import asyncio
 import json
@@ -15,11 +13,7 @@ from typing import Any
 import pytest
 
 from flows.evaluate import run_evaluation
-from storage.evaluation_records import (
-    EvaluationReport,
-    Score,
-    Verdict,
-)
+from storage.evaluation_records import EvaluationReport, Score, Verdict
 from storage.evaluations import FORGOTTEN
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
@@ -39,25 +33,24 @@ ROOT = Path(__file__).parents[2]
 UNEQUAL = {"number", "reused", "seconds"}
 
 
+TIMED = {"scores", "differences", "wins"}
+
+
 def value(report: Any, system: str, measure: str) -> float:
-    (mean,) = [
-        row["value"]
-        for row in report["scores"]
-        if (row["system"], row["measure"]) == (system, measure)
-    ]
-    return float(mean)
+    """Return the mean of a measure."""
+    rows = report["scores"]
+    (mean,) = [row for row in rows if (row["system"], row["measure"]) == (system, measure)]
+    return float(mean["value"])
 
 
 def apart_from_time(report: EvaluationReport) -> object:
-    """The report without what the clock has a part in, nor what came from the cache."""
-    timed = {"scores", "differences", "wins", "costs"}
-    kept: dict[str, object] = report.model_dump(exclude=UNEQUAL | timed)
-    for name in timed - {"costs"}:
-        kept[name] = [
-            row for row in getattr(report, name) if getattr(row, "measure", "") != "seconds"
-        ]
+    """Return the report without times and cache hits."""
     clock = {"seconds": True, "cached_calls": True}
     without: Any = {**clock, "by_step": {"__all__": clock}}
+    kept: dict[str, object] = report.model_dump(exclude=UNEQUAL | TIMED | {"costs"})
+    for name in TIMED:
+        rows = getattr(report, name)
+        kept[name] = [row for row in rows if getattr(row, "measure", "") != "seconds"]
     return kept | {"costs": [row.model_dump(exclude=without) for row in report.costs]}
 
 
@@ -89,109 +82,80 @@ def test_without_a_model_nothing_is_judged(bench: Bench) -> None:
 
 
 def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> None:
-    long = bench.recorded(
-        "long", *(f"{row['answers'][0]}, as was told for many years." for row in QUESTIONS)
-    )
-    ran = bench.evaluate(
-        long, bench.recorded("short", "Reyd", "Velin", "Sand"), more=["--judge", "overall"]
-    )
-    won = {
-        (row["first"], row["second"]): row["won"]
-        for row in ran.json["wins"]
-        if row["by"] == "overall"
-    }
+    texts = [f"{row['answers'][0]}, as was told for many years." for row in QUESTIONS]
+    systems = bench.recorded("long", *texts), bench.recorded("short", "Reyd", "Velin", "Sand")
+    ran = bench.evaluate(*systems, more=["--judge", "overall"])
+    wins = [row for row in ran.json["wins"] if row["by"] == "overall"]
+    won = {(row["first"], row["second"]): row["won"] for row in wins}
     assert won == {("long", "short"): 3, ("short", "long"): 0}
-    assert ran.json["judge"]["judgements"] == 6
-    assert calls(scripted) == 6
+    assert (ran.json["judge"]["judgements"], calls(scripted)) == (6, 6)
     page = bench("evaluate", "--show", "1").out
     assert "| row against column | long | short |" in page
     assert "| long | – | 3 : 0 |" in page
 
 
-def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, scripted: Server) -> None:
+def test_a_rubric_is_a_measure_and_costs_come_by_step(bench: Bench, scripted: Server) -> None:
     page = bench.folder / "page.html"
     ran = bench.evaluate("mix", more=["--measures", "comprehensiveness", "--page", str(page)])
     assert 0 < value(ran.json, "mix", "comprehensiveness") <= 100
-    steps = ran.json["costs"][0]["by_step"]
+    cost = ran.json["costs"][0]
+    steps = cost["by_step"]
     assert {step: used["calls"] for step, used in steps.items()} == {"keywords": 3, "answer": 3}
-    assert (
-        sum(used["input_tokens"] for used in steps.values()) == ran.json["costs"][0]["input_tokens"]
-    )
+    assert sum(used["input_tokens"] for used in steps.values()) == cost["input_tokens"]
     assert "<td>keywords</td><td>3</td>" in page.read_text(encoding="utf-8")
 
 
 def kept_answers(workspace: Path) -> int:
-    """Of evaluations that have not ended."""
+    """Count the answers of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
-        if not connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'"
-        ).fetchone():
-            return 0  # the file is being made
+        tables = "SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'"
+        if not connection.execute(tables).fetchone():
+            return 0  # The file is being made
         return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
 
 
-def test_a_key_in_answers_of_another_program_is_masked(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_in_recorded_answers_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/m")
     monkeypatch.setenv("TRELLIS_LM_API_KEY", "sk-a-key-of-a-server")
     told = bench.recorded("theirs", "Reyd by sk-a-key-of-a-server", "Velin", "Sand")
     assert bench.evaluate(told).code == 0
-    (answer,) = [
-        row
-        for row in Workspace(bench.workspace).evaluations.read(1).answers
-        if row.question == "q1"
-    ]
-    assert answer.answer is not None
-    assert answer.answer.answer == "Reyd by [key masked]"
+    answers = Workspace(bench.workspace).evaluations.read(1).answers
+    (answer,) = [row.answer for row in answers if row.question == "q1"]
+    assert answer is not None
+    assert answer.answer == "Reyd by [key masked]"
 
 
-def test_a_budget_ends_it_and_what_was_answered_is_kept(bench: Bench, scripted: Server) -> None:
-    read = bench("ask", "Who is Ana Korb?", "--mode", "naive", "--json").json["usage"][
-        "input_tokens"
-    ]
-    # Room for what one call reads and may write (4096 tokens at most), and for no second one.
-    ran = bench.evaluate("naive", more=["--budget-tokens", str(read + 4096 + 300)])
+def test_a_spent_budget_keeps_what_was_answered(bench: Bench, scripted: Server) -> None:
+    asked = bench("ask", "Who is Ana Korb?", "--mode", "naive", "--json").json
+    # Room for what one call reads and may write (at most 4096 tokens), and for no second one.
+    budget = asked["usage"]["input_tokens"] + 4096 + 300
+    ran = bench.evaluate("naive", more=["--budget-tokens", str(budget)])
     assert (ran.code, json.loads(bench("evaluate", "--list", "--json").out)) == (3, [])
-    before = calls(scripted)
-    assert before > 0
+    assert calls(scripted) > 0
     again = bench.evaluate("naive")
     assert (again.code, again.json["number"]) == (0, 1)
     assert scripted.stats()["repeated"] == 0
 
 
-def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(
-    bench: Bench, scripted: Server
-) -> None:
+def test_an_evaluation_killed_twice_asks_nothing_again(bench: Bench, scripted: Server) -> None:
     systems = (
         "naive",
         "mode=hybrid,effort=low,name=hybrid",
         bench.recorded("other", "Tomas Reyd", "Oslo", "Sand"),
     )
-    arguments = [part for system in systems for part in ("--system", system)]
-    command = [
-        sys.executable,
-        "-m",
-        "flows",
-        "evaluate",
-        "--workspace",
-        str(bench.workspace),
-        "--questions",
-        str(bench.questions),
-        *arguments,
-    ]
+    place = ["--workspace", str(bench.workspace), "--questions", str(bench.questions)]
+    typed = [part for system in systems for part in ("--system", system)]
+    command = [sys.executable, "-m", "flows", "evaluate", *place, *typed]
     copy = copy_of(bench.workspace, bench.folder / "copy")
     for answered in (2, 4):
-        # The calls after those are never answered: they are under way when the kill comes.
+        # Later calls are never answered: they are under way when the kill comes.
         scripted.reset()
         scripted.misbehave({"kind": "hang", "step": "answer", "nth": 3, "times": 9, "seconds": 600})
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
             least = answered + len(QUESTIONS)
-            wait_for(
-                partial(lambda least: kept_answers(bench.workspace) >= least, least),
-                "the first answers",
-            )
+            enough = partial(lambda least: kept_answers(bench.workspace) >= least, least)
+            wait_for(enough, "the first answers")
         finally:
             process.kill()
             process.wait()
@@ -199,9 +163,7 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(
     scripted.misbehave()
     report = asyncio.run(run_evaluation(systems, bench.questions, workspace=bench.workspace))
     assert report.reused == 4 + len(QUESTIONS)
-    assert scripted.stats()["repeated"] == 2, (
-        "only what was under way at the second kill is asked again"
-    )
+    assert scripted.stats()["repeated"] == 2, "the calls under way at the second kill"
     undisturbed = asyncio.run(run_evaluation(systems, bench.questions, workspace=copy))
     assert undisturbed.reused == 0
     assert apart_from_time(report) == apart_from_time(undisturbed)
@@ -221,15 +183,8 @@ def test_a_gate_holds_back_what_got_worse(bench: Bench) -> None:
         bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)]
     )
     assert worse.code == 6
-    assert worse.json["gate"][0] | {"accepted": 0} == {
-        "measure": "exact_match",
-        "system": "kb",
-        "margin": 0.1,
-        "value": 0.6667,
-        "before": 1.0,
-        "accepted": 0,
-        "holds": False,
-    }
+    (check,) = worse.json["gate"]
+    assert (check["before"], check["value"], check["holds"]) == (1.0, 0.6667, False)
     assert "exact_match of kb went from 1 to 0.6667" in worse.err
 
 
@@ -248,7 +203,7 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "<img" not in page
-    assert "http" not in page.replace("http-equiv", ""), "nothing is loaded"
+    assert "http" not in page.replace("http-equiv", "")
     text = markdown.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "[x](" not in text
@@ -263,7 +218,7 @@ def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     assert forgotten["evaluated_answers"] >= 2
     result = Workspace(bench.workspace).evaluations.read(1)
     assert "q3" not in {row.question for row in result.answers}
-    assert len(result.scores) > 0
+    assert result.scores
     assert {row.id: row.question for row in result.evaluation.questions}["q3"] == FORGOTTEN
     held = (bench.workspace / "side.sqlite").read_bytes()
     assert b"Mira Sand" not in held, "nor what the right answer was"
@@ -280,25 +235,18 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     assert "Holm Light" in bench.at(other)("watch").out
 
 
-QUESTION = "Who built Holm Light?"
-
-
-def change_a_document(bench: Bench) -> Path:
+def test_a_changed_answer_is_shown_after_the_publication(sourced: Bench) -> None:
+    question = "Who built Holm Light?"
+    sourced("watch", "add", question)
+    sourced("watch", "add", "Where was Tomas Reyd born?")
     text = "Holm Light was built by Olle Brandt in 1904, as papers show that were found later."
     rows = [*ROWS[:2], {"id": "light", "title": "Holm Light", "text": text}]
-    return write_rows(bench.folder / "rows.jsonl", rows)
-
-
-def test_a_changed_answer_is_shown_after_the_publication(sourced: Bench) -> None:
-    sourced("watch", "add", QUESTION)
-    sourced("watch", "add", "Where was Tomas Reyd born?")
-    ran = sourced("index", str(change_a_document(sourced)), "--json")
+    ran = sourced("index", str(write_rows(sourced.folder / "rows.jsonl", rows)), "--json")
     (change,) = ran.json["changed_answers"]
-    assert (change["question"], change["before"], change["generation"]) == (QUESTION, 1, 2)
+    assert (change["question"], change["before"], change["generation"]) == (question, 1, 2)
     assert any(line.startswith("- ") and "Mira Sand" in line for line in change["diff"])
     assert any(line.startswith("+ ") and "Olle Brandt" in line for line in change["diff"])
-    shown = sourced("watch").out
-    assert "Olle Brandt" in shown
+    assert "Olle Brandt" in sourced("watch").out
     assert json.loads(sourced("watch", "run", "--json").out) == [], "nothing was published since"
 
 
@@ -309,7 +257,7 @@ VALUES = values_of(
 )
 
 
-def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
+def test_a_mean_has_the_same_interval_each_time() -> None:
     rows = mean_scores(VALUES, ["f1"], ["a", "b"])
     assert [(row.system, row.value, row.questions) for row in rows] == [
         ("a", 0.5, 3),
@@ -317,8 +265,7 @@ def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
     ]
     assert all(0.0 <= row.low < row.value < row.high <= 1.0 for row in rows)
     assert rows == mean_scores(VALUES, ["f1"], ["a", "b"])
-    # Of n equal halves of 0 and 1 the mean has the deviation .5 / sqrt(n): the interval is about
-    # 1.96 of it.
+    # Of n halves of 0 and 1 the mean deviates by .5 / sqrt(n); the interval is 1.96 times as wide.
     coins = values_of(
         Score(system="c", question=str(n), measure="f1", value=float(n % 2)) for n in range(400)
     )
@@ -326,28 +273,16 @@ def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
     assert row.high - row.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)
 
 
-def test_wins_and_what_differs_most() -> None:
-    won = {
-        (row.first, row.second): (row.won, row.lost, row.ties)
-        for row in wins_by_measure(VALUES, "f1", ["a", "b"], False)
-    }
-    assert won == {("a", "b"): (1, 0, 2), ("b", "a"): (0, 1, 2)}
+def test_wins_are_counted_for_each_ordered_pair() -> None:
+    first, second = wins_by_measure(VALUES, "f1", ["a", "b"], False)
+    assert (first.first, first.won, first.lost, first.ties) == ("a", 1, 0, 2)
+    assert (second.first, second.won, second.lost, second.ties) == ("b", 0, 1, 2)
     lower = wins_by_measure(VALUES, "f1", ["a", "b"], True)
     assert (lower[0].won, lower[0].lost) == (0, 1)
     assert most_different(VALUES, "f1", 5) == ["q0"]
-    orders = (("a",), ("a",))
-    verdicts = [
-        Verdict(
-            question=f"q{n}",
-            criterion="overall",
-            first="a",
-            second="b",
-            winner=winner,
-            orders=orders,
-        )
-        for n, winner in enumerate(("a", "a", "b", ""))
-    ]
-    judged = {
-        (row.first, row.second): (row.won, row.lost, row.ties) for row in wins_by_judge(verdicts)
-    }
-    assert judged == {("a", "b"): (2, 1, 1), ("b", "a"): (1, 2, 1)}
+    tie = Verdict(
+        question="q", criterion="overall", first="a", second="b", winner="", orders=((), ())
+    )
+    verdicts = [tie.model_copy(update={"winner": winner}) for winner in ("a", "a", "b", "")]
+    judged = [(row.first, row.won, row.lost, row.ties) for row in wins_by_judge(verdicts)]
+    assert judged == [("a", 2, 1, 1), ("b", 1, 2, 1)]

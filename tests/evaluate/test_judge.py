@@ -1,12 +1,12 @@
-"""The judge: pairs in both orders, points by a rubric, and what verdicts tell of the judge
-itself.
-"""
+"""The judge: pairs in both orders, points by a rubric, reliability; and published tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from prompts.engine.models import Models
 from prompts.judge import Grade, Judge
 from storage.answer_records import StructureType
 from storage.errors import UsageError
@@ -27,7 +27,7 @@ from tasks.evaluate.judge import (
     win_rates,
 )
 from tasks.evaluate.measures import MEASURES, plain_answer
-from tasks.evaluate.tables import TABLES, budget_note, published_table
+from tasks.evaluate.tables import TABLES, published_table
 from tests.models.running import Place
 from tests.query.steps import scripted
 from tests.server.client import Server
@@ -59,41 +59,68 @@ def answers(system: str, *texts: str | None) -> list[EvaluatedAnswer]:
 PAIR = (answers("short", SHORT, SHORT, SHORT), answers("long", LONG, LONG, LONG))
 
 
-def judging(place: Place, step: type[Any]) -> Any:
-    return step(place.runtime().models)
+def verdict(name: str, winner: str, first: str = "a", second: str = "b") -> Verdict:
+    return Verdict(
+        question=name,
+        criterion="overall",
+        first=first,
+        second=second,
+        winner=winner,
+        orders=((winner,), (winner,)),
+    )
+
+
+def result(
+    questions: Sequence[EvaluationQuestion] = (),
+    systems: Sequence[EvaluatedSystem] = (),
+    **parts: Any,
+) -> EvaluationResult:
+    evaluation = Evaluation(
+        name="",
+        key="",
+        started="",
+        systems=tuple(systems),
+        questions=tuple(questions),
+        measures=(),
+    )
+    empty = {"answers": (), "scores": (), "verdicts": ()}
+    return EvaluationResult(evaluation=evaluation, **(empty | parts))
+
+
+def scores_of(measure: str, values: Mapping[str, Sequence[float | None]]) -> tuple[Score, ...]:
+    return tuple(
+        Score(system=system, question=str(place), measure=measure, value=value)
+        for system, row in values.items()
+        for place, value in enumerate(row)
+    )
 
 
 @pytest.fixture
-def place(tmp_path: Any, model_server: Server) -> Place:
-    return Place(tmp_path / "ws", model_server)
+def models(tmp_path: Path, model_server: Server) -> Models:
+    return Place(tmp_path / "ws", model_server).runtime().models
 
 
 async def test_pairs_are_judged_in_both_orders_one_criterion_a_call(
-    place: Place, model_server: Server
+    models: Models, model_server: Server
 ) -> None:
     told = list[str]()
-    judge = judging(place, Judge)
     verdicts = await judged_pairs(
-        QUESTIONS, PAIR, judge, ["diversity", "overall"], 1, lambda: told.append("one more")
+        QUESTIONS, PAIR, Judge(models), ["diversity", "overall"], 1, lambda: told.append("one more")
     )
     assert len(told) == len(verdicts)
-    assert [(verdict.winner, verdict.orders) for verdict in verdicts] == [
-        ("long", (("long",), ("long",)))
-    ] * 6
-    assert {verdict.criterion for verdict in verdicts} == {"diversity", "overall"}
+    assert [(one.winner, one.orders) for one in verdicts] == [("long", (("long",), ("long",)))] * 6
     bodies = [str(request["body"]) for request in model_server.requests()]
     assert len(bodies) == 12
     assert all(("diversity: " in body) != ("overall: " in body) for body in bodies)
-    assert not any(
-        "[1]" in body.partition("[[ ## first ## ]]")[2] for body in bodies
-    )  # no marker tells them apart
+    shown = [body.partition("[[ ## first ## ]]")[2] for body in bodies]
+    assert not any("[1]" in answers for answers in shown), "markers tell systems apart"
     found = reliability(verdicts)
     assert (found.shown_first, found.orders_agree) == (0.5, 1.0)
 
 
-async def test_a_position_bias_is_found_and_the_verdicts_are_ties(place: Place) -> None:
-    """The scripted judge calls whatever it sees first the more direct answer."""
-    verdicts = await judged_pairs(QUESTIONS, PAIR, judging(place, Judge), ["directness"], 3)
+async def test_a_position_bias_is_found_and_the_verdicts_are_ties(models: Models) -> None:
+    """The scripted judge calls the answer shown first the more direct one."""
+    verdicts = await judged_pairs(QUESTIONS, PAIR, Judge(models), ["directness"], 3)
     assert [verdict.winner for verdict in verdicts] == ["", "", ""]
     assert verdicts[0].orders == (("short",) * 3, ("long",) * 3)
     assert reliability(verdicts) == JudgeReliability(
@@ -104,34 +131,21 @@ async def test_a_position_bias_is_found_and_the_verdicts_are_ties(place: Place) 
     }
 
 
-async def test_repeats_are_calls_of_their_own_and_the_most_decide(
-    place: Place, model_server: Server
+async def test_repeats_are_calls_and_most_of_them_decide(
+    models: Models, model_server: Server
 ) -> None:
-    judge = judging(place, Judge)
-    await judged_pairs(QUESTIONS[:1], PAIR, judge, ["overall"], 3)
+    await judged_pairs(QUESTIONS[:1], PAIR, Judge(models), ["overall"], 3)
     assert len(model_server.requests()) == 6
-    wavering = scripted(Judge, *({"reason": "r", "winner": winner} for winner in WAVERING))
-    (verdict,) = await judged_pairs(QUESTIONS[:1], PAIR, wavering, ["overall"], 3)
-    assert verdict.orders == (("long", "short", "long"), ("long", "long", "short"))
-    assert verdict.winner == "long"
-    assert reliability([verdict]).repeats_agree == pytest.approx(2 / 6)
-
-
-# Shown as (short, long) three times, then as (long, short).
-WAVERING = ("second", "first", "second", "first", "first", "second")
+    # Shown as (short, long) three times, then as (long, short).
+    named = ("second", "first", "second", "first", "first", "second")
+    wavering = scripted(Judge, *({"reason": "r", "winner": winner} for winner in named))
+    (found,) = await judged_pairs(QUESTIONS[:1], PAIR, wavering, ["overall"], 3)
+    assert found.orders == (("long", "short", "long"), ("long", "long", "short"))
+    assert found.winner == "long"
+    assert reliability([found]).repeats_agree == pytest.approx(2 / 6)
 
 
 def test_agreement_with_people_is_told_beyond_chance() -> None:
-    def verdict(name: str, winner: str) -> Verdict:
-        return Verdict(
-            question=name,
-            criterion="overall",
-            first="a",
-            second="b",
-            winner=winner,
-            orders=((winner,), (winner,)),
-        )
-
     ours = [verdict("1", "a"), verdict("2", "a"), verdict("3", "b"), verdict("4", "")]
     people = [verdict("1", "a"), verdict("2", "b"), verdict("3", "b"), verdict("9", "a")]
     found = reliability(ours, people)
@@ -141,80 +155,53 @@ def test_agreement_with_people_is_told_beyond_chance() -> None:
     assert found.people_kappa == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
 
 
-async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
+async def test_points_come_with_loong_s_exact_match(models: Models) -> None:
+    grade = Grade(models)
     graded = answers("s", "Ada Korb in 1931.", "Ada Korb.", None)
-    scores = await judged_points(
-        QUESTIONS, graded, judging(place, Grade), ["loong_score", "directness"], 1
-    )
+    scores = await judged_points(QUESTIONS, graded, grade, ["loong_score", "directness"], 1)
     values = {(score.question, score.measure): score.value for score in scores}
     assert (values["q0", "loong_score"], values["q0", "loong_em"]) == (100.0, 1.0)
     assert (values["q1", "loong_score"], values["q1", "loong_em"]) == (66.0, 0.0)
     assert (values["q2", "loong_score"], values["q2", "directness"]) == (0.0, 0.0)
     unknown = [QUESTIONS[0].model_copy(update={"answers": ()})]
-    blank = await judged_points(unknown, graded, judging(place, Grade), ["loong_score"], 1)
+    blank = await judged_points(unknown, graded, grade, ["loong_score"], 1)
     assert [score.value for score in blank] == [None, None]
 
 
 def test_scores_take_the_form_of_published_tables() -> None:
+    cells = [("comparison", "set 1"), ("clustering", "set 1"), ("clustering", "set 2")]
     questions = [
         EvaluationQuestion(id=str(place), question="?", kind=kind, group=group)
-        for place, (kind, group) in enumerate(
-            [("comparison", "set 1"), ("clustering", "set 1"), ("clustering", "set 2")]
-        )
+        for place, (kind, group) in enumerate(cells)
     ]
     values = {"full": (100.0, 50.0, None), "chunk": (0.0, 10.0, 20.0)}
-    scores = [
-        Score(system=system, question=str(place), measure="loong_score", value=value)
-        for system, row in values.items()
-        for place, value in enumerate(row)
-    ]
-
-    def result(scores: Sequence[Score], *verdicts: Verdict) -> EvaluationResult:
-        evaluation = Evaluation(
-            name="",
-            key="",
-            started="",
-            systems=(),
-            questions=tuple(questions),
-            measures=("loong_score",),
-        )
-        return EvaluationResult(
-            evaluation=evaluation, answers=(), scores=tuple(scores), verdicts=verdicts
-        )
-
-    rows = published_table("loong_by_task", result(scores))
-    assert rows["full"] == {
+    scored = result(questions, scores=scores_of("loong_score", values))
+    assert published_table("loong_by_task", scored)["full"] == {
         "loong_score, comparison": 100,
         "loong_score, clustering": 50,
         "loong_score, all": 75,
     }
-    lengths = published_table("loong_by_length", result(scores))
-    assert lengths["full"] == {
+    assert published_table("loong_by_length", scored)["full"] == {
         "loong_score, set 1": 75,
         "loong_score, set 2": None,
         "loong_score, all": 75,
     }
-    won = Verdict(
-        question="0",
-        criterion="overall",
-        first="full",
-        second="chunk",
-        winner="full",
-        orders=(("full",), ("full",)),
-    )
-    tied = won.model_copy(update={"winner": ""})
-    third = won.model_copy(update={"second": "third", "winner": "third"})
-    wins = published_table("lightrag_wins", result([], won, tied, third))
-    assert wins == {
+    assert published_table("structrag_ablation", scored)["chunk"] == {"loong_score": 10}
+    with pytest.raises(UsageError, match="loong_by_task"):
+        published_table("table 9", scored)
+
+
+def test_a_table_of_win_rates_counts_verdicts() -> None:
+    won, tied = verdict("0", "full", "full", "chunk"), verdict("0", "", "full", "chunk")
+    third = verdict("0", "third", "full", "third")
+    assert published_table("lightrag_wins", result(verdicts=(won, tied, third))) == {
         "overall, full against chunk": {"full": 0.5, "chunk": 0.0, "tie": 0.5},
         "overall, full against third": {"full": 0.0, "third": 1.0, "tie": 0.0},
     }
-    assert published_table("structrag_ablation", result(scores))["chunk"] == {"loong_score": 10}
+
+
+def test_published_tables_show_measures_that_exist() -> None:
     assert {measure for table in TABLES.values() for measure in table.measures} <= MEASURES.keys()
-    assert len(TABLES) >= 10
-    with pytest.raises(UsageError, match="loong_by_task"):
-        published_table("table 9", result(scores))
-    assert "6,000 tokens" in budget_note()
 
 
 def test_the_effect_of_a_router_on_the_final_score() -> None:
@@ -224,46 +211,26 @@ def test_the_effect_of_a_router_on_the_final_score() -> None:
     }
     routed: tuple[StructureType, ...] = ("table", "table", "table", "chunk")
 
-    def answered(system: str, place: int, structure: StructureType) -> EvaluatedAnswer:
+    def answered(place: int, structure: StructureType) -> EvaluatedAnswer:
         answer = plain_answer("?", "so")
         route = answer.trace.route.model_copy(update={"type": structure})
         trace = answer.trace.model_copy(update={"route": route})
-        return EvaluatedAnswer(
-            system=system, question=str(place), answer=answer.model_copy(update={"trace": trace})
-        )
+        answer = answer.model_copy(update={"trace": trace})
+        return EvaluatedAnswer(system="ours", question=str(place), answer=answer)
 
     systems = [EvaluatedSystem(name=name, mode="struct", structure=name) for name in forced]
-    scores: list[tuple[str, int, float]]
-    scores = [
-        (name, place, value) for name, own in forced.items() for place, value in enumerate(own)
-    ]
-    scores += [("ours", place, forced[own][place]) for place, own in enumerate(routed)]
-    evaluation = Evaluation(
-        name="",
-        key="",
-        started="",
-        systems=(*systems, EvaluatedSystem(name="ours", mode="struct")),
-        measures=("f1",),
-        questions=tuple(EvaluationQuestion(id=str(place), question="?") for place in range(4)),
+    ours = [forced[structure][place] for place, structure in enumerate(routed)]
+    scored = result(
+        [EvaluationQuestion(id=str(place), question="?") for place in range(4)],
+        [*systems, EvaluatedSystem(name="ours", mode="struct")],
+        answers=tuple(answered(place, structure) for place, structure in enumerate(routed)),
+        scores=scores_of("f1", {"table": forced["table"], "chunk": forced["chunk"], "ours": ours}),
     )
-    result = EvaluationResult(
-        evaluation=evaluation,
-        answers=tuple(answered("ours", place, own) for place, own in enumerate(routed)),
-        scores=tuple(
-            Score(system=name, question=str(at), measure="f1", value=value)
-            for name, at, value in scores
-        ),
-    )
-    assert published_table("structrag_router", result) == {
+    assert published_table("structrag_router", scored) == {
         "ours": {"accuracy": pytest.approx(2 / 3), "f1": pytest.approx(0.5)},
         "by lot": {"accuracy": 0.5, "f1": pytest.approx(0.4625)},
         "never right": {"accuracy": 0.0, "f1": pytest.approx(0.175)},
         "always right": {"accuracy": 1.0, "f1": pytest.approx(0.75)},
     }
     with pytest.raises(UsageError, match="structure for all"):
-        published_table(
-            "structrag_router",
-            result.model_copy(
-                update={"evaluation": evaluation.model_copy(update={"systems": systems[:1]})}
-            ),
-        )
+        published_table("structrag_router", result(systems=systems[:1], scores=scored.scores))

@@ -1,9 +1,6 @@
 """Measures of answers and passages, by the rules that the sets state."""
 
-import gzip
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import dspy
 import numpy as np
@@ -11,10 +8,10 @@ import pytest
 
 from storage.answer_records import Answer, Citation, Passage
 from storage.evaluation_records import EvaluationQuestion
-from storage.graph_records import TextSpan
 from storage.run_records import Usage
 from tasks.evaluate.measures import (
     MEASURES,
+    CitationScores,
     as_metric,
     citation_scores,
     claim_clusters,
@@ -56,25 +53,28 @@ def cited(marker: str, quote: str, document: str = "d", start: int = 0) -> Citat
 
 
 @pytest.mark.parametrize(
-    ("text", "answers", "there"),
+    ("text", "answer", "there"),
     [
-        ("It was designed by Tomas Reyd.", ["TOMAS REYD"], True),
-        ("The Orla Bridge stands.", ["Orla Bridge", "x"], True),
-        ("He came to a town.", ["the town"], True),
-        ("Reydson", ["Reyd"], False),
-        ("Ada | Korb", ["ada körb"], True),
-        ("15", ["1.5"], False),
-        ("anything", [], False),
-        ("由 东华实业 开发。", ["东华实业"], True),
-        ("共１２座", ["12座"], True),
-        ("", ["Reyd"], False),
-        ("Reyd", [""], False),
+        ("It was designed by Tomas Reyd.", "TOMAS REYD", True),
+        ("He came to a town.", "the town", True),
+        ("Reydson", "Reyd", False),
+        ("Ada | Korb", "ada körb", True),
+        ("15", "1.5", False),
+        ("由 东华实业 开发。", "东华实业", True),
+        ("共１２座", "12座", True),
+        ("", "Reyd", False),
+        ("Reyd", "", False),
     ],
 )
-def test_a_text_holds_an_answer_whatever_its_case_and_marks(
-    text: str, answers: list[str], there: bool
-) -> None:
-    assert holds(text, answers) is there
+def test_a_text_holds_an_answer_as_whole_words(text: str, answer: str, there: bool) -> None:
+    assert holds(text, ["x", answer]) is there
+
+
+GOLD, ONE = {"gold_documents": ["a", "b"]}, {"gold_documents": ["a"]}
+SPANS = {"gold_spans": [{"document": "d", "start": start, "end": start + 10} for start in (10, 40)]}
+CITING = answered(
+    "x [1]", citations=(cited("[1]", "five!", "d", 18), cited("[2]", "elsewhere", "e", 40))
+)
 
 
 @pytest.mark.parametrize(
@@ -93,25 +93,11 @@ def test_a_text_holds_an_answer_whatever_its_case_and_marks(
         ("values_f1", {"values": ["a_b", "c", "d"]}, answered("", ["A_b", "x"]), 2 / 5),
         ("values_exact", {"values": ["a", "b"]}, answered("", ["b", "a", "a"]), 1.0),
         ("values_hit", {"values": ["a", "b"]}, answered("", ["x", "a"]), 0.0),
-        (
-            "recall@2",
-            {"gold_documents": ["a", "b"]},
-            answered("x", passages=passages("c", "b", "a")),
-            0.5,
-        ),
-        (
-            "all_gold@5",
-            {"gold_documents": ["a", "b"]},
-            answered("x", passages=passages("c", "b", "b", "a")),
-            1.0,
-        ),
-        (
-            "ndcg@5",
-            {"gold_documents": ["a"]},
-            answered("x", passages=passages("b", "a", "a")),
-            1 / np.log2(3),
-        ),
+        ("recall@2", GOLD, answered("x", passages=passages("c", "b", "a")), 0.5),
+        ("all_gold@5", GOLD, answered("x", passages=passages("c", "b", "b", "a")), 1.0),
+        ("ndcg@5", ONE, answered("x", passages=passages("b", "a", "a")), 1 / np.log2(3)),
         ("recall@5", {}, answered("x", passages=passages("a")), None),
+        ("evidence_cited", SPANS, CITING, 0.5),
         ("abstention", {"answerable": False}, answered(""), 1.0),
         ("abstention", {}, answered(""), 0.0),
         ("calls", {}, answered("x", usage=Usage(calls=3, seconds=1.0)), 3.0),
@@ -126,15 +112,6 @@ def test_a_measure_gives_what_its_definition_gives(
     )
 
 
-def test_evidence_is_cited_where_a_citation_overlaps_its_span() -> None:
-    spans = [TextSpan(document="d", start=10, end=20), TextSpan(document="d", start=40, end=50)]
-    asked = question(gold_spans=spans)
-    answer = answered(
-        "x [1]", citations=(cited("[1]", "five!", "d", 18), cited("[2]", "elsewhere", "e", 40))
-    )
-    assert MEASURES["evidence_cited"].score(asked, answer) == 0.5
-
-
 TEXT = (
     "Orla Bridge was designed by Ada Korb [1][2]. It was opened in 1931 [2]. Gulls eat bolts [1]. "
     "Nobody cites this."
@@ -143,16 +120,12 @@ CITED = {"[1]": "Orla Bridge was designed by Ada Korb.", "[2]": "Orla Bridge was
 
 
 def test_citations_are_judged_as_alce_does() -> None:
-    """Two of four statements are supported. Of four citations [1] of the first and [2] of the
-    second are precise: the first one's [2] is not needed, and the third one's supports nothing.
-    """
+    """Two of four statements are supported, by [1] of the first and [2] of the second."""
     scores = citation_scores("What of Orla Bridge?", TEXT, CITED, word_coverage)
-    assert scores is not None
-    assert (scores.recall, scores.precision) == (0.5, 0.5)
+    assert scores == CitationScores(0.5, 0.5)
     assert citation_scores("What?", "# A heading", {}, word_coverage) is None
     uncited = citation_scores("What?", "Orla Bridge was opened.", {}, word_coverage)
-    assert uncited is not None
-    assert (uncited.recall, uncited.precision) == (0.0, 0.0)
+    assert uncited == CitationScores(0.0, 0.0)
 
 
 def test_claims_that_say_the_same_are_one_cluster() -> None:
@@ -161,20 +134,10 @@ def test_claims_that_say_the_same_are_one_cluster() -> None:
         "Salt eats bearings of a bridge",
         "Ferries wait for the tide",
     ]
-    assert claim_clusters(claims) == 2
-    assert (claim_clusters([]), claim_clusters(claims[:1])) == (0, 1)
-    text = (
-        "Salt eats bearings [1]. Salt eats the bearings [2]. Ferries wait for the tide [1]. Nothing"
-        " is cited here."
-    )
-    answer = answered(text)
-    assert (
-        MEASURES["claims"].score(question(), answer),
-        MEASURES["claim_clusters"].score(question(), answer),
-    ) == (
-        3,
-        2,
-    )
+    assert [claim_clusters(claims[:count]) for count in (0, 1, 2, 3)] == [0, 1, 1, 2]
+    answer = answered("Salt eats bearings [1]. Salt eats the bearings [2]. Nothing is cited here.")
+    names = ("claims", "claim_clusters")
+    assert [MEASURES[name].score(question(), answer) for name in names] == [2, 1]
 
 
 class FirstWord(dspy.Module):
@@ -191,42 +154,14 @@ def test_dspy_evaluates_with_each_measure() -> None:
         dspy.Example(question="Orla stands", answer="Marl", values=["Marl"], gold_documents=["a"]),
     ]
     examples = [row.with_inputs("question") for row in rows]
-    for name, percent in {
-        "exact_match": 50.0,
-        "f1": 50.0,
-        "values_exact": 50.0,
-        "recall@5": 0.0,
-    }.items():
+    percents = {"exact_match": 50.0, "f1": 50.0, "values_exact": 50.0, "recall@5": 0.0}
+    for name, percent in percents.items():
         metric = as_metric(MEASURES[name])
         evaluate = dspy.Evaluate(
             devset=examples, metric=metric, num_threads=1, display_progress=False
         )
         assert evaluate(FirstWord()).score == percent
-    judged = {name for name, measure in MEASURES.items() if "judge" in measure.needs}
-    for name in MEASURES.keys() - judged:
-        assert isinstance(
-            as_metric(MEASURES[name])(examples[0], FirstWord()(question="Ada built it")), float
-        )
-
-
-def test_recorded_answers_are_scored_near_people_s_verdicts(pytestconfig: pytest.Config) -> None:
-    """ExpertQA: GPT-4's answers, whose claims people called completely supported or not."""
-    data = pytestconfig.getoption("--data")
-    if data is None:
-        pytest.skip("needs --data")
-    with gzip.open(Path(data, "answers/expertqa_val.jsonl.gz"), "rt", encoding="utf-8") as file:
-        rows = list(map(json.loads, file))
-    ours, theirs = [], []
-    for row in rows:
-        verdicts = [
-            claim["support"] == "Complete"
-            for claim in row["claims"]
-            if claim["support"] not in (None, "N/A")
-        ]
-        texts = {f"[{key}]": text for key, text in row["passages"].items()}
-        scores = citation_scores(row["question"], row["answer"], texts, word_coverage)
-        if scores is not None and verdicts:
-            ours.append(scores.recall)
-            theirs.append(np.mean(verdicts))
-    assert len(ours) > 50
-    assert np.corrcoef(ours, theirs)[0, 1] > 0.3
+    answer = FirstWord()(question="Ada built it")
+    for measure in MEASURES.values():
+        if "judge" not in measure.needs:
+            assert isinstance(as_metric(measure)(examples[0], answer), float)

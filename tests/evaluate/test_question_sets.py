@@ -1,4 +1,4 @@
-"""Question sets: read and written in one format, and made for collections."""
+"""Question sets: one format that is read and written, and sets made for a collection."""
 
 import gzip
 import json
@@ -74,8 +74,8 @@ def test_a_row_that_is_no_question_is_named(row: str, tmp_path: Path) -> None:
         load_questions(path)
 
 
-def test_a_set_that_is_missing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotFound):
+def test_a_missing_set_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFound, match="none"):
         load_questions(tmp_path / "none.jsonl")
 
 
@@ -122,11 +122,16 @@ def models(tmp_path: Path, model_server: Server) -> Models:
 
 
 def texts_of(chunks: list[Chunk]) -> dict[str, dict[int, str]]:
-    """The characters of each document by their places."""
+    """Return the characters of each document by their places."""
     texts: dict[str, dict[int, str]] = {}
     for chunk in chunks:
         texts.setdefault(chunk.document, {}).update(enumerate(chunk.text, chunk.start))
     return texts
+
+
+def quoted(span: TextSpan, texts: Mapping[str, Mapping[int, str]]) -> str:
+    held = "".join(texts[span.document][at] for at in range(span.start, span.end))
+    return " ".join(held.split())
 
 
 async def test_125_questions_come_by_users_and_tasks(
@@ -134,14 +139,11 @@ async def test_125_questions_come_by_users_and_tasks(
 ) -> None:
     made = await make_questions(samples, ["global"], 125, models)
     steps = Counter(str(request["step"]) for request in model_server.requests())
-    assert (len(made.questions), len({question.question for question in made.questions})) == (
-        125,
-        125,
-    )
+    assert len({question.question for question in made.questions}) == len(made.questions) == 125
     assert (steps["describe"], steps["users"]) == (1, 1)
-    assert steps["ask_whole"] > 25  # a call a task, and more for what is made up
-    assert made.duplicates >= 24  # every task's first question is the same
-    assert made.rejected == 25  # every task's second one asks for what is not there
+    assert steps["ask_whole"] > 25  # A call for each task, and more for what was dropped
+    assert made.duplicates >= 24  # The first question of every task is the same
+    assert made.rejected == 25  # The second one of every task cannot be answered
     assert steps["check_question"] >= 125 + made.duplicates
     assert not any("Zorblax" in question.question for question in made.questions)
 
@@ -154,62 +156,50 @@ async def test_questions_about_parts_have_their_evidence(
     assert Counter(question.kind for question in made.questions) == dict.fromkeys(kinds, 3)
     texts = texts_of(samples)
     for question in made.questions:
-        quotes = [
-            "".join(texts[span.document][at] for at in range(span.start, span.end))
-            for span in question.gold_spans
-        ]
+        quotes = [quoted(span, texts) for span in question.gold_spans]
         assert question.answerable is (question.kind != "unanswerable") is bool(quotes)
         assert {span.document for span in question.gold_spans} == set(question.gold_documents)
         if question.answers:
-            assert any(question.answers[0] in " ".join(quote.split()) for quote in quotes)
+            assert any(question.answers[0] in quote for quote in quotes)
         if question.kind in {"multi_hop", "comparison"}:
             assert len(quotes) == 2
     assert await make_questions(samples, kinds, 12, models) == made
     other = await make_questions(samples, ["single_fact"], 3, models, seed=1)
-    assert {question.id for question in other.questions} != {
-        question.id for question in made.questions[:3]
-    }
+    assert other.questions != made.questions[:3]
 
 
 @pytest.mark.parametrize(
     ("kind", "asked", "taken"),
     [
         ("single_fact", {"answer": "Ada Korb", "sentences": [1]}, True),
-        ("single_fact", {"answer": "Ada Korb", "sentences": [2]}, False),  # it does not stand there
-        (
-            "single_fact",
-            {"answer": "Ada Korb", "sentences": [1, 9]},
-            False,
-        ),  # there is no such sentence
+        ("single_fact", {"answer": "Ada Korb", "sentences": [2]}, False),  # Not in that sentence
+        ("single_fact", {"answer": "Ada Korb", "sentences": [1, 9]}, False),  # No such sentence
         ("single_fact", {"answer": "", "sentences": [1]}, False),
         ("single_fact", {"answer": "Ada Korb", "sentences": [1], "question": " "}, False),
         ("multi_hop", {"answer": "Marl", "sentences": [1, 3]}, True),
-        ("multi_hop", {"answer": "Marl", "sentences": [1, 2]}, False),  # of one passage alone
+        ("multi_hop", {"answer": "Marl", "sentences": [1, 2]}, False),  # Of one passage alone
         ("unanswerable", {"answer": "", "sentences": []}, True),
     ],
 )
-def test_a_question_is_taken_only_with_evidence_that_fits(
+def test_a_question_needs_evidence_that_fits(
     kind: PartKind, asked: Mapping[str, object], taken: bool
 ) -> None:
-    texts = {
-        "a": "Orla Bridge was designed by Ada Korb. It stands.",
-        "b": "Ada Korb was born in Marl.",
-    }
-    chunks = [
+    texts = ["Orla Bridge was designed by Ada Korb. It stands.", "Ada Korb was born in Marl."]
+    first, second = (
         Chunk(
-            id=name,
-            document=name,
+            id=str(place),
+            document=str(place),
             ordinal=0,
             start=5,
             end=5 + len(text),
             text=text,
             tokens=9,
             language="en",
-            title=name,
+            title="",
         )
-        for name, text in texts.items()
-    ]
-    numbered = [(chunks[0], 0, 37), (chunks[0], 38, 48), (chunks[1], 0, 26)]
+        for place, text in enumerate(texts)
+    )
+    numbered = [(first, 0, 37), (first, 38, 48), (second, 0, 26)]
     written = PartAsked.model_validate({"reason": "r", "question": "Who, where?", **asked})
     question = evaluation_question(kind, written, numbered)
     assert (question is not None) is taken
@@ -224,17 +214,24 @@ async def test_without_a_model_there_is_the_cloze(samples: list[Chunk]) -> None:
     assert any("空白处" in question.question for question in made.questions)
     for question in made.questions:
         (span,), (name,) = question.gold_spans, question.answers
-        sentence = " ".join(
-            "".join(texts[span.document][at] for at in range(span.start, span.end)).split()
-        )
-        assert sentence.replace(name, "____") in question.question
+        assert quoted(span, texts).replace(name, "____") in question.question
         assert name not in question.question
-    with pytest.raises(UsageError, match=r"TRELLIS_LM_SYNTHESIZE.*cloze"):
-        await make_questions(samples, ["single_fact"], 3, Models.offline())
-    with pytest.raises(UsageError, match="The kinds are global"):
-        await make_questions(samples, ["hard"], 3, Models.offline())
-    with pytest.raises(UsageError, match="no text"):
-        await make_questions([], ["cloze"], 3, Models.offline())
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("single_fact", "TRELLIS_LM_SYNTHESIZE.*cloze"),
+        ("hard", "The kinds are global"),
+        ("cloze", "no text"),
+    ],
+)
+async def test_questions_that_cannot_be_made_are_refused(
+    kind: str, problem: str, samples: list[Chunk]
+) -> None:
+    chunks = samples if kind != "cloze" else []
+    with pytest.raises(UsageError, match=problem):
+        await make_questions(chunks, [kind], 3, Models.offline())
 
 
 @pytest.mark.parametrize(
@@ -256,20 +253,10 @@ def test_the_command_writes_a_file_that_can_be_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "cloze.jsonl"
-    arguments = [
-        "questions",
-        str(SAMPLES),
-        "--kind",
-        "cloze",
-        "-n",
-        "5",
-        "-o",
-        str(out),
-        "--workspace",
-        str(tmp_path),
-    ]
-    assert main(arguments) == 0
+    typed = ["questions", str(SAMPLES), "--kind", "cloze", "-o", str(out)]
+    typed += ["--workspace", str(tmp_path)]
+    assert main([*typed, "-n", "5"]) == 0
     assert "Wrote 5 questions" in capsys.readouterr().out
     assert len(load_questions(out)) == 5
-    assert main([*arguments[:5], "5000", *arguments[6:]]) == 1
+    assert main([*typed, "-n", "5000"]) == 1
     assert "5000 were asked for" in capsys.readouterr().out

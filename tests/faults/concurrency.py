@@ -1,11 +1,10 @@
 """Readers beside a writer: `python -m tests.faults.concurrency FOLDER [--passages FILE.jsonl.gz]
 [--seconds 300] [--pause 0]`.
 
-Readers are processes that ask for minutes, with a pause after every third question, while one
-process publishes a generation every so many seconds. Every passage has a document `stamp` beside it
-in its generation; what a session reads of both must agree. Prints one JSON object: questions,
-errors, mixed answers, publications, and of each reader the memory (MB) and open files at a quarter
-of the time and at its end.
+Reader processes ask for minutes while one process publishes a generation every so many seconds. The
+documents `stamp1` and `stamp2` state the number of their generation; a session must find one number
+everywhere. Prints one JSON object: questions, errors, mixed answers, publications, and for each
+reader the memory (MB) and open files after a quarter of the time and at the end.
 """
 
 import argparse
@@ -20,26 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from flows.index import IndexOptions, build_index
-from flows.query import answer_question
-from flows.question import AskOptions
 from flows.session import open_session
-from tests.workspaces import opened, quays, write_rows
+from tests.workspaces import asked, opened, quays, write_rows
 
-STAMP = "The seal of Velin in turn {0} is {1}."
 ASKED = "What is the seal of Velin?"
 
 
 def rows(passages: Path | None, turn: int) -> list[dict[str, Any]]:
-    """The corpus of a turn: two documents tell its number."""
+    """The corpus of a turn."""
     if passages is None:
-        corpus = quays(60)
+        corpus: list[dict[str, Any]] = [*quays(60)]
     else:
         with gzip.open(passages, "rt", encoding="utf-8") as lines:
             corpus = [{"id": f"p{n}", **row} for n, row in enumerate(map(json.loads, lines))]
-    stamps = [
-        {"id": f"stamp{n}", "title": "Velin", "text": STAMP.format(turn, f"S{turn}")}
-        for n in (1, 2)
-    ]
+    text = f"The seal of Velin in turn {turn} is S{turn}."
+    stamps = [{"id": f"stamp{n}", "title": "Velin", "text": text} for n in (1, 2)]
     return [*({key: row[key] for key in ("id", "title", "text")} for row in corpus), *stamps]
 
 
@@ -51,17 +45,14 @@ def index(folder: Path, passages: Path | None, turn: int) -> None:
 def measured() -> tuple[float, int]:
     """This process's memory in MB and its open files."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1), sum(
-        1 for _ in Path("/proc/self/fd").iterdir()
-    )
+    megabytes = round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+    return megabytes, len(list(Path("/proc/self/fd").iterdir()))
 
 
-def read(folder: Path, seconds: float, pause: float, questions: list[str], told: Any) -> None:
-    """Asks until the time is up; each turn opens what is current, asks two questions, and
-    compares.
-    """
+def read(folder: Path, seconds: float, pause: float, questions: list[str], results: Any) -> None:
+    """Ask until the time is up; each turn opens the current generation for three questions."""
     runtime, start = opened(folder / "ws", memory="off", answer_cache=False), time.monotonic()
-    asked = mixed = 0
+    count = mixed = 0
     errors: list[str] = []
     marks: list[tuple[float, int]] = []
     while (passed := time.monotonic() - start) < seconds:
@@ -69,46 +60,39 @@ def read(folder: Path, seconds: float, pause: float, questions: list[str], told:
             marks.append(measured())
         try:
             with open_session(runtime) as session:
-                for question in (ASKED, questions[asked % len(questions)], ASKED):
-                    answer = asyncio.run(answer_question(question, AskOptions(), session))
-                    asked += 1
-                    texts = {
-                        part.text
-                        for part in session.generation.documents.documents(["stamp1", "stamp2"])
-                    }
-                    stated = {
-                        passage.text
-                        for passage in answer.passages
-                        if passage.document.startswith("stamp")
-                    }
-                    whole = answer.generation == session.generation.number and len(texts) == 1
-                    mixed += not (whole and all(text in next(iter(texts)) for text in stated))
-        except Exception as error:  # noqa: BLE001 -- counted and told
+                for question in (ASKED, questions[count % len(questions)], ASKED):
+                    answer = asyncio.run(asked(question, session))
+                    count += 1
+                    stamps = session.generation.documents.documents(["stamp1", "stamp2"])
+                    text, *others = {part.text for part in stamps}
+                    found = [row for row in answer.passages if row.document.startswith("stamp")]
+                    other = answer.generation != session.number
+                    mixed += bool(others) or other or any(row.text not in text for row in found)
+        except Exception as error:  # noqa: BLE001 -- counted and reported
             errors.append(repr(error)[:300])
         time.sleep(pause)
-    told.put({"asked": asked, "mixed": mixed, "errors": errors, "marks": [*marks, measured()]})
+    marks.append(measured())
+    results.put({"asked": count, "mixed": mixed, "errors": errors, "marks": marks})
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
-    folder, passages, seconds, every = given.folder, given.passages, given.seconds, given.every
+    folder, passages, seconds = given.folder, given.passages, given.seconds
     index(folder, passages, 1)
     questions = [f"Where is {row['title']}?" for row in rows(passages, 1)[:200]]
     context = multiprocessing.get_context("spawn")
-    told: Any = context.Queue()
+    queue: Any = context.Queue()
     processes = [
-        context.Process(target=read, args=(folder, seconds, given.pause, questions, told))
+        context.Process(target=read, args=(folder, seconds, given.pause, questions, queue))
         for _ in range(given.readers)
     ]
     for process in processes:
         process.start()
-    start, turn = time.monotonic(), 1
-    while time.monotonic() - start < seconds:
-        began, turn = time.monotonic(), turn + 1
+    end, turn = time.monotonic() + seconds, 1
+    while (began := time.monotonic()) < end:
+        turn += 1
         index(folder, passages, turn)
-        time.sleep(
-            max(0.0, min(every - (time.monotonic() - began), seconds - (time.monotonic() - start)))
-        )
-    results = [told.get() for _ in processes]
+        time.sleep(max(0.0, min(began + given.every, end) - time.monotonic()))
+    results = [queue.get() for _ in processes]
     for process in processes:
         process.join()
     return {
@@ -131,8 +115,7 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.0)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    found = measure(given)
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    sys.stdout.write(json.dumps(measure(given), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes a disk refuse, for root and for everybody else, with and without the right to mount."""
+"""Make a disk refuse, for root and for everybody else, with and without the right to mount."""
 
 import importlib
 import logging
@@ -23,9 +23,7 @@ _NOBODY = 65534
 
 @cache
 def _import_all() -> None:
-    """Imports what the commands import on their way: a user who is nobody may not read this
-    Python's own files.
-    """
+    """Import what commands import late: the user `nobody` may not read this Python's files."""
     for package in (flows.cli, storage):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
@@ -36,10 +34,7 @@ def _import_all() -> None:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Nothing in the folder may be written inside the block. Root, whom permissions do not bind, is
-    nobody there.
-    """
-    # Our own folders.
+    """Forbid to write in the folder. Root, whom permissions do not bind, becomes `nobody`."""
     subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder)], check=True)  # noqa: S607
     was = os.geteuid()
     _import_all()
@@ -59,42 +54,44 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def full() -> Iterator[None]:
-    """No file can grow inside the block, wherever it lies: what a full disk or a quota does.
+    """Let no file grow, as on a full disk or beyond a quota.
 
-    Pytest keeps what is printed in a file, which cannot grow either. A log handler that an earlier
-    test made (Prefect's writes to that file) would report so, with a traceback, which says nothing
-    of the command.
+    Pytest's own file for printed text cannot grow either: log handlers must not report that.
     """
-    limits, reported = resource.getrlimit(resource.RLIMIT_FSIZE), logging.raiseExceptions
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    logging.raiseExceptions = False
+    reported, logging.raiseExceptions = logging.raiseExceptions, False
     try:
-        yield
+        with _limited(resource.RLIMIT_FSIZE, 0):
+            yield
     finally:
         logging.raiseExceptions = reported
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """This process can open no further file inside the block."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Let this process open no further file."""
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    with _limited(resource.RLIMIT_NOFILE, free):
+        yield
+
+
+@contextmanager
+def _limited(what: int, most: int) -> Iterator[None]:
+    limits = resource.getrlimit(what)
+    resource.setrlimit(what, (most, limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(what, limits)
 
 
 def flip(path: Path, at: int) -> None:
-    """Changes one bit; `at` counts from the end where it is negative."""
+    """Change one bit; `at` counts from the end where it is negative."""
     content = bytearray(path.read_bytes())
     content[at] ^= 4
     path.write_bytes(content)
 
 
 def truncate(path: Path) -> None:
-    """Leaves half of a file."""
+    """Leave half of a file."""
     os.truncate(path, path.stat().st_size // 2)

@@ -1,9 +1,8 @@
 """An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE SERVER POINT
 [begins|middle]`.
 
-A point is a step (killed as it begins, as its first call of the storage returns, or as it ends),
-the end of the name of a file or folder that is put in place, or a call: the migration of a
-database, Chroma's own building, the cache's write and the rows within its transaction.
+A point is a step (as it begins, as its first call of the storage returns, or as it ends), the end
+of the name of a file or folder that is put in place, or a call of CALLS.
 """
 
 import asyncio
@@ -36,44 +35,36 @@ def called(frame: FrameType, event: str, about: object) -> str:
     return f"{name} {getattr(about, '__name__', '')}" if event.startswith("c_") else name
 
 
-def main(workspace: str, source: str, server: str, point: str, begins: str = "") -> None:
+def main(workspace: str, source: str, server: str, point: str, at: str = "") -> None:
+    inside = False
+
     def die(reached: bool) -> None:
         if reached:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_step(step: str, starts: bool) -> None:
+        nonlocal inside
+        inside = starts and step == point
+        die(at != "middle" and step == point and starts == bool(at))
+
+    def on_call(frame: FrameType, event: str, about: object) -> None:
+        if at == "middle":
+            die(inside and event == "return" and frame.f_code.co_filename.startswith(STORAGE))
+        else:
+            events = {"call", "c_call"} if at else {"return", "c_return"}
+            die(event in events and called(frame, event, about) == CALLS[point])
 
     if point in PUT_IN_PLACE:
         place = {"os.rename": 1, "open": 0}
         sys.addaudithook(
             lambda event, about: die(event in place and str(about[place[event]]).endswith(point))
         )
-    if begins == "middle":
-        inside = False
-
-        def enter(step: str, starts: bool) -> None:
-            nonlocal inside
-            inside = starts and step == point
-
-        def watch_storage(frame: FrameType, event: str, _: object) -> None:
-            die(inside and event == "return" and frame.f_code.co_filename.startswith(STORAGE))
-
-        threading.setprofile(watch_storage)
-        sys.setprofile(watch_storage)
-    if point in CALLS:
-        events = {"call", "c_call"} if begins else {"return", "c_return"}
-
-        def watch(frame: FrameType, event: str, about: object) -> None:
-            die(event in events and called(frame, event, about) == CALLS[point])
-
-        threading.setprofile(watch)
-        sys.setprofile(watch)
+    if at == "middle" or point in CALLS:
+        threading.setprofile(on_call)
+        sys.setprofile(on_call)
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
     settings = load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
-    told = (
-        enter
-        if begins == "middle"
-        else lambda step, starts: die(step == point and starts == bool(begins))
-    )
-    with watched(told):
+    with watched(on_step):
         asyncio.run(build_index([source], IndexOptions(full=True), open_runtime(settings)))
 
 

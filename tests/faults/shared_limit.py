@@ -1,9 +1,9 @@
 """Four processes under one limit: `python -m tests.faults.shared_limit FOLDER [--rpm 60] [--tpm
 60000]`.
 
-Each indexes a workspace of its own on the scripted server; all that they share is
-`TRELLIS_CACHE_DIR`. Prints one JSON object of the server's own log: calls, seconds, and the most
-calls and tokens that came in within any 60 seconds.
+Each indexes a workspace of its own on the scripted server; they share only `TRELLIS_CACHE_DIR`.
+Prints one JSON object from the server's own log: calls, seconds, and the most calls and tokens
+that came in within any 60 seconds.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,41 +23,26 @@ WINDOW, PROCESSES = 60.0, 4
 Rows = Sequence[dict[str, Any]]
 
 
-def most(requests: Rows, worth: Callable[[dict[str, Any]], int], window: float = WINDOW) -> int:
-    """The most that came in within any `window` seconds."""
-    return max(
-        sum(worth(r) for r in requests if 0 <= r["at"] - one["at"] < window) for one in requests
-    )
-
-
 def requested(folder: Path, server: Server, rpm: int, tpm: int, documents: int) -> Rows:
     """The server's log of four processes that index so many documents each."""
     server.reset()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "TRELLIS_LM": "openai/m",
-        "TRELLIS_LM_BASE_URL": server.base_url,
-        "TRELLIS_LM_API_KEY": "k",
-        "TRELLIS_EMBEDDING": "none",
-        "TRELLIS_RPM": str(rpm),
-        "TRELLIS_TPM": str(tpm),
-        "TRELLIS_CACHE_DIR": str(folder / "shared"),
-        "TRELLIS_CONCURRENCY": "4",
+    settings = {
+        "LM": "openai/m",
+        "LM_BASE_URL": server.base_url,
+        "LM_API_KEY": "k",
+        "EMBEDDING": "none",
+        "RPM": str(rpm),
+        "TPM": str(tpm),
+        "CACHE_DIR": str(folder / "shared"),
+        "CONCURRENCY": "4",
     }
+    environment = {**os.environ, **{f"TRELLIS_{name}": value for name, value in settings.items()}}
     started = []
     for number in range(PROCESSES):
         rows = map(row, range(number * documents, (number + 1) * documents))
         source = write_rows(folder / f"{number}.jsonl", rows)
-        command = [
-            sys.executable,
-            "-m",
-            "flows",
-            "index",
-            str(source),
-            "--workspace",
-            str(folder / str(number)),
-        ]
+        workspace = ("--workspace", str(folder / str(number)))
+        command = [sys.executable, "-m", "flows", "index", str(source), *workspace]
         started.append(
             subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
         )
@@ -67,12 +52,15 @@ def requested(folder: Path, server: Server, rpm: int, tpm: int, documents: int) 
 
 def figures(requests: Rows) -> dict[str, Any]:
     times = [one["at"] for one in requests]
+    windows = [
+        [one["tokens"] for one in requests if 0 <= one["at"] - start < WINDOW] for start in times
+    ]
     return {
         "calls": len(requests),
         "tokens": sum(one["tokens"] for one in requests),
         "seconds": round(max(times) - min(times), 1),
-        "most_calls": most(requests, lambda _: 1),
-        "most_tokens": most(requests, lambda one: int(one["tokens"])),
+        "most_calls": max(map(len, windows)),
+        "most_tokens": max(map(sum, windows)),
     }
 
 

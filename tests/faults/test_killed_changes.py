@@ -26,11 +26,6 @@ main(sys.argv[2:])
 """
 EDIT, FORGET = ("graph", "edit", "Ana Korb", "--kind", "place"), ("forget", "d1")
 ARCHIVE, RESTORE = ("archive", "made.tar"), ("restore", "whole.tar")
-CASES = [
-    (command, place)
-    for command in (EDIT, FORGET)
-    for place in ("manifest.json", "000002", "CURRENT")
-]
 
 
 def graph_of(workspace: Path) -> tuple[Export, tuple[str, ...]]:
@@ -38,10 +33,9 @@ def graph_of(workspace: Path) -> tuple[Export, tuple[str, ...]]:
         return export(generation), tuple(generation.documents.ids())
 
 
-def killed(place: str, folder: Path, *command: str) -> None:
+def kill(place: str, *command: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, place, *command],
-        cwd=folder,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
@@ -56,25 +50,23 @@ def workspace(
     model_server: Server,
 ) -> Path:
     monkeypatch.chdir(tmp_path)
-    url = model_server.base_url
-    model = (
-        {"lm": "openai/m", "lm_base_url": url, "lm_api_key": "k"}
-        if request.param == "model"
-        else {}
-    )
-    for name, value in {"embedding": "none", **model}.items():
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    model = {"lm": "openai/m", "lm_base_url": model_server.base_url, "lm_api_key": "k"}
+    model = model if request.param == "model" else {}
+    for name, value in model.items():
         monkeypatch.setenv(f"TRELLIS_{name.upper()}", value)
     return indexed(tmp_path, quays(4), **model)
 
 
 @pytest.mark.patient
-@pytest.mark.parametrize(("command", "place"), CASES)
+@pytest.mark.parametrize("command", [EDIT, FORGET], ids=["edit", "forget"])
+@pytest.mark.parametrize("place", ["manifest.json", "000002", "CURRENT"])
 def test_a_killed_change_is_made_whole_or_not(
     command: tuple[str, ...], place: str, workspace: Path, tmp_path: Path
 ) -> None:
     before, undisturbed = graph_of(workspace), copy_of(workspace, tmp_path / "undisturbed")
     assert main([*command, "--workspace", str(undisturbed)]) == 0
-    killed(place, tmp_path, *command, "--workspace", str(workspace))
+    kill(place, *command, "--workspace", str(workspace))
     made = graph_of(undisturbed)
     assert graph_of(workspace) in (before, made)
     assert main([*command, "--workspace", str(workspace)]) == 0
@@ -86,14 +78,12 @@ def test_a_killed_change_is_made_whole_or_not(
 
 
 @pytest.mark.patient
-def test_a_killed_archive_leaves_none_and_a_killed_restore_no_workspace(
-    workspace: Path, tmp_path: Path
-) -> None:
-    killed("made.tar", tmp_path, *ARCHIVE, "--workspace", str(workspace))
+def test_a_killed_archive_or_restore_leaves_nothing(workspace: Path, tmp_path: Path) -> None:
+    kill("made.tar", *ARCHIVE, "--workspace", str(workspace))
     assert not (tmp_path / "made.tar").exists()
     assert main([*ARCHIVE, "--workspace", str(workspace)]) == 0
     (tmp_path / "made.tar").rename(tmp_path / "whole.tar")
-    killed("/again", tmp_path, *RESTORE, "--workspace", "again")
+    kill("/again", *RESTORE, "--workspace", "again")
     assert not (tmp_path / "again").exists()
     assert main([*RESTORE, "--workspace", "again"]) == 0
     assert graph_of(tmp_path / "again") == graph_of(workspace)

@@ -1,5 +1,5 @@
 """kill -9 at named points of an index run, without a model and with one: readers go on, and the
-next run is as if nothing had happened.
+next run gives what an undisturbed one gives.
 """
 
 import asyncio
@@ -20,11 +20,10 @@ from storage.export import Export, export
 from tests.copying import copy_of
 from tests.faults.run_killed import CALLS, PUT_IN_PLACE
 from tests.flows.conftest import row
-from tests.server.client import Server
+from tests.server.client import ROOT, Server
 from tests.settings import load_settings
 from tests.workspaces import write_rows
 
-ROOT = Path(__file__).parents[2]
 STEPS = (
     "load",
     "sync",
@@ -37,33 +36,33 @@ STEPS = (
     "embed",
     "publish",
 )
-POINTS = [f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends")] + list(
-    PUT_IN_PLACE
-)
-POINTS += [
-    f"{step} middle" for step in STEPS if step not in {"load", "summarize"}
-]  # which store nothing of these
+POINTS = [
+    *(f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends")),
+    *PUT_IN_PLACE,
+    # The other steps store nothing of these documents.
+    *(f"{step} middle" for step in STEPS if step not in {"load", "summarize"}),
+]
 QUICK = {
     "offline": {"extract ends", "report begins", "manifest.json", "CURRENT"},
     "model": {"extract ends"},
 }
-PARAMETERS = [
-    pytest.param(
-        kind, point, marks=() if point in QUICK[kind] else pytest.mark.patient, id=f"{kind}-{point}"
-    )
-    for kind in ("offline", "model")
+CASES = [
+    pytest.param(kind, point, marks=() if point in quick else pytest.mark.patient)
+    for kind, quick in QUICK.items()
     for point in POINTS
 ]
 
 
 class Place(NamedTuple):
+    """A workspace with one generation, the next source, and both graphs."""
+
     workspace: Path
     source: Path
     before: Export
     after: Export
 
 
-def runtime_of(workspace: Path, server: str) -> Runtime:
+def runtime_of(workspace: Path, server: str = "") -> Runtime:
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
     return open_runtime(
         load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
@@ -74,29 +73,26 @@ def index(workspace: Path, source: Path, server: str) -> None:
     asyncio.run(build_index([source], IndexOptions(full=True), runtime_of(workspace, server)))
 
 
-def older(workspace: Path) -> None:
-    """The generation is made one of the time before its database got its last table."""
+def as_before_the_last_table(workspace: Path) -> None:
+    """Make the generation one of a version whose database lacked its last table."""
     (manifest,) = workspace.glob("generations/*/manifest.json")
     database = manifest.with_name("generation.duckdb")
     with duckdb.connect(str(database)) as connection:
         connection.execute("DROP TABLE descriptions")
         connection.execute("CHECKPOINT")
-    told = json.loads(manifest.read_text("utf-8")) | {"database_bytes": database.stat().st_size}
-    manifest.write_text(json.dumps(told), "utf-8")
+    stated = json.loads(manifest.read_text("utf-8")) | {"database_bytes": database.stat().st_size}
+    manifest.write_text(json.dumps(stated), "utf-8")
 
 
 def graph_of(workspace: Path) -> tuple[int, Export]:
-    with runtime_of(workspace, "").workspace.read() as generation:
+    with runtime_of(workspace).workspace.read() as generation:
         return generation.number, export(generation)
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory, server_process: Server) -> dict[str, Place]:
-    """For each kind a workspace of one generation, its graph, the next source, and the graph of a
-    run undisturbed.
-    """
     made = {}
-    for kind in ("offline", "model"):
+    for kind in QUICK:
         folder = tmp_path_factory.mktemp(kind)
         server_process.reset()
         server = server_process.base_url if kind == "model" else ""
@@ -110,7 +106,7 @@ def places(tmp_path_factory: pytest.TempPathFactory, server_process: Server) -> 
     return made
 
 
-@pytest.mark.parametrize(("kind", "point"), PARAMETERS)
+@pytest.mark.parametrize(("kind", "point"), CASES)
 def test_a_kill_loses_nothing(
     kind: str, point: str, places: dict[str, Place], tmp_path: Path, server_process: Server
 ) -> None:
@@ -120,7 +116,7 @@ def test_a_kill_loses_nothing(
     workspace = copy_of(indexed, tmp_path / "ws")
     step, _, at = point.rpartition(" ") if " " in point else (point, "", "")
     if step == "migration":
-        older(workspace)
+        as_before_the_last_table(workspace)
     given = (workspace, source, server, step, at.removesuffix("ends"))
     command = [sys.executable, "-m", "tests.faults.run_killed", *map(str, given)]
     ended = subprocess.run(

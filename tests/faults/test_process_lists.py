@@ -1,6 +1,4 @@
-"""No process of a command shows a configured key in its command line, which everybody on the
-machine may read.
-"""
+"""Command lines, which everybody on a machine may read, show no configured key."""
 
 import os
 import subprocess
@@ -28,26 +26,16 @@ KEYS = {
 
 
 @contextmanager
-def watched_processes(mark: str) -> Iterator[list[str]]:
-    """The command lines of all processes with this mark in their environment that there are inside
-    the block.
-    """
-    lines, done = list[str](), threading.Event()
+def watched_processes(mark: str) -> Iterator[set[str]]:
+    """Collect the command lines of all processes that have the mark in their environment."""
+    lines, done = set[str](), threading.Event()
 
     def watch() -> None:
-        known = set[str]()
         while not done.wait(0.01):
-            for folder in Path("/proc").iterdir():
+            for folder in Path("/proc").glob("[0-9]*"):
                 with suppress(OSError):
-                    if (
-                        folder.name.isdecimal()
-                        and mark.encode() in (folder / "environ").read_bytes()
-                    ):
-                        known.add(
-                            f"{folder.name} "
-                            f"{(folder / 'cmdline').read_bytes().decode(errors='replace')}"
-                        )
-        lines.extend(sorted(known))
+                    if mark.encode() in (folder / "environ").read_bytes():
+                        lines.add((folder / "cmdline").read_bytes().decode(errors="replace"))
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -61,41 +49,33 @@ def watched_processes(mark: str) -> Iterator[list[str]]:
 @pytest.mark.patient
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc here")
 def test_no_process_shows_a_key(
-    server_process: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server_process.reset()
-    server_process.settle(latency_ms=20)
+    model_server.settle(latency_ms=20)
     service_key, service_row = new_key("reader", "admin")
-    workspace, mark = tmp_path / "ws", f"mark-{os.getpid()}"
+    mark = f"mark-{os.getpid()}"
+    named = {"LM": "openai/m", "EMBEDDING": "openai/e", "RERANKER": "ranker"}
     settings = KEYS | {
-        "TRELLIS_LM": "openai/m",
-        "TRELLIS_EMBEDDING": "openai/e",
-        "TRELLIS_RERANKER": "ranker",
-        **{
-            f"TRELLIS_{name}_BASE_URL": server_process.base_url
-            for name in ("LM", "EMBEDDING", "RERANKER")
-        },
+        **{f"TRELLIS_{role}": model for role, model in named.items()},
+        **{f"TRELLIS_{role}_BASE_URL": model_server.base_url for role in named},
         "TRELLIS_SERVICE_KEYS": service_row,
-        "TRELLIS_WORKSPACE": str(workspace),
+        "TRELLIS_WORKSPACE": str(tmp_path / "ws"),
         "MARK": mark,
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(12)])
+    source = write_rows(tmp_path / "docs.jsonl", map(row, range(12)))
     asked = [f"Who planned Tern Rock {number} years ago?" for number in range(10)]
-    questions = write_rows(
-        tmp_path / "questions.jsonl", [{"question": one, "answers": ["Ana Korb"]} for one in asked]
-    )
-    of = ("--questions", str(questions))
-    commands = [
-        ["tune", str(source), "--force"],
-        ["index", str(source)],
-        ["ask", "Who planned Tern Rock?"],
-        ["evaluate", *of],
-        ["train", "answer", *of, "--by", "bootstrap", "--measure", "f1", "--use"],
-    ]
+    rows = [{"question": one, "answers": ["Ana Korb"]} for one in asked]
+    questions = ("--questions", str(write_rows(tmp_path / "questions.jsonl", rows)))
     with watched_processes(mark) as lines:
-        for command in commands:
+        for command in (
+            ("tune", str(source), "--force"),
+            ("index", str(source)),
+            ("ask", "Who planned Tern Rock?"),
+            ("evaluate", *questions),
+            ("train", "answer", *questions, "--by", "bootstrap", "--measure", "f1", "--use"),
+        ):
             done = subprocess.run(
                 [sys.executable, "-m", "flows", *command, "--json"],
                 cwd=ROOT,
@@ -105,19 +85,16 @@ def test_no_process_shows_a_key(
                 timeout=PATIENCE,
             )
             assert done.returncode == 0, done.stdout + done.stderr
-        write_rows(source, [row(number) for number in range(20)])
+        write_rows(source, map(row, range(20)))
+        headers = {"authorization": f"Bearer {service_key}"}
         with (
             served(log=tmp_path / "log") as (facts, _),
             httpx.Client(
-                base_url=facts["service"],
-                timeout=PATIENCE,
-                trust_env=False,
-                headers={"authorization": f"Bearer {service_key}"},
+                base_url=facts["service"], timeout=PATIENCE, trust_env=False, headers=headers
             ) as client,
         ):
-            assert client.post(
-                "/api/v1/ask", json={"question": "Who planned Tern Rock?"}
-            ).is_success
+            question = {"question": "Who planned Tern Rock?"}
+            assert client.post("/api/v1/ask", json=question).is_success
             ended(client, client.post("/api/v1/index-runs", json={"sources": [str(source)]}).json())
     assert any("index_process" in line for line in lines), lines
     assert [line for line in lines for key in (*KEYS.values(), service_key) if key in line] == []

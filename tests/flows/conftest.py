@@ -1,4 +1,4 @@
-"""A tiny corpus, indexed once a session through the command."""
+"""A tiny corpus, indexed by the command once a session."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ PLACES = ("Velin Town", "Orla Bridge", "Holm Light", "Kestrel Quay", "Tern Rock"
 
 
 def row(number: int) -> Mapping[str, object]:
-    """A passage that is long enough to say something, on a place and three people."""
+    """A long passage on a place and three people."""
     place, who = PLACES[number % 5], [PEOPLE[(number + turn) % 5] for turn in range(3)]
     text = (
         f"{place} was planned by {who[0]} in {1900 + number}, when the harbour was still small. "
@@ -117,7 +117,7 @@ def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def unembedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No vectors: for tests that no vector concerns, and that index often."""
+    """Indexes without vectors, for tests that need none."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
 
 
@@ -132,7 +132,7 @@ def model_server(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Serve
 
 @pytest.fixture
 def without_settings(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """That server, and no setting that names it."""
+    """The scripted server, which no setting names."""
     for name in ("TRELLIS_LM", "TRELLIS_LM_BASE_URL", "TRELLIS_LM_API_KEY"):
         monkeypatch.delenv(name)
     return model_server

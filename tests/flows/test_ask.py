@@ -1,6 +1,4 @@
-"""`ask` and `aask` answer from one open session per workspace, and follow it to the next
-generation.
-"""
+"""`ask` and `aask` answer from one open session per workspace, which follows its generations."""
 
 import asyncio
 import threading
@@ -24,20 +22,19 @@ QUESTION = "Who designed Orla Bridge?"
 
 @pytest.fixture(scope="module")
 def indexed(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy: what is asked here is remembered, and other tests ask the same."""
+    """A copy, since its questions are remembered."""
     return copy_of(indexed, tmp_path_factory.mktemp("asked") / "ws")
 
 
-async def test_ask_answers_and_keeps_the_workspace_open_also_where_a_loop_is_running(
+async def test_ask_keeps_the_workspace_open_in_a_running_loop(
     indexed: Path, tmp_path: Path
 ) -> None:
     answer = ask(QUESTION, workspace=indexed)
     assert "Reyd" in answer.answer
-    async with SESSIONS.use(indexed) as held:
-        before = id(held)
-    assert answer.answer == (await aask(QUESTION, workspace=str(indexed))).answer
-    async with SESSIONS.use(indexed) as held:
-        assert id(held) == before
+    async with SESSIONS.use(indexed) as before:
+        assert answer.answer == (await aask(QUESTION, workspace=str(indexed))).answer
+    async with SESSIONS.use(indexed) as after:
+        assert after is before
     with pytest.raises(NoGeneration):
         ask(QUESTION, workspace=tmp_path / "ws")
 
@@ -71,29 +68,24 @@ def test_a_conversation_is_texts_or_messages(indexed: Path) -> None:
         [{"role": "user"}],
     ],
 )
-def test_what_is_no_turn_is_refused_with_what_is_one(indexed: Path, history: Sequence[str]) -> None:
-    with pytest.raises(UsageError) as caught:
+def test_what_is_no_turn_is_refused(indexed: Path, history: Sequence[str]) -> None:
+    with pytest.raises(UsageError, match="turn"):
         ask(QUESTION, workspace=indexed, history=history)
-    assert "turn" in caught.value.remedy
 
 
-async def test_a_session_is_kept_until_its_last_question_is_done(tmp_path: Path) -> None:
-    """While a question runs, the next generation is published: it ends where it began, the next one
-    is on the new.
-    """
-    source, workspace = tmp_path / "docs.jsonl", tmp_path / "ws"
-    write_rows(source, ROWS)
-    await asyncio.to_thread(main, ["index", str(source), "--workspace", str(workspace), "--json"])
-    sessions = Sessions()
+async def test_a_question_ends_on_the_generation_where_it_began(tmp_path: Path) -> None:
+    source, workspace, sessions = tmp_path / "docs.jsonl", tmp_path / "ws", Sessions()
+
+    async def publish(*more: object) -> None:
+        write_rows(source, [*ROWS, *more])
+        command = ["index", str(source), "--workspace", str(workspace), "--json"]
+        assert await asyncio.to_thread(main, command) == 0
+
+    await publish()
     async with sessions.use(workspace) as old:
-        write_rows(source, [*ROWS, {"id": "new", "text": "The Velin Ferry closed in 1950."}])
-        await asyncio.to_thread(
-            main, ["index", str(source), "--workspace", str(workspace), "--json"]
-        )
+        await publish({"id": "new", "text": "The Velin Ferry closed in 1950."})
         async with sessions.use(workspace) as new:
             assert (old.number, new.number) == (1, 2)
             assert len(old.documents(["bridge"])) == 1
-    assert Workspace(workspace, keep_generations=1).clean() == [1], (
-        "the old one is closed: nobody holds it"
-    )
+    assert Workspace(workspace, keep_generations=1).clean() == [1], "the old session is closed"
     sessions.close()

@@ -1,4 +1,4 @@
-"""`trellis demo`: excerpts without a model, and beside them the answers of a model at hand."""
+"""`trellis demo`: excerpts without a model, and the answers of a model if there is one."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ LISTED = {"data": [{"id": "nomic-embed-text"}, {"id": "qwen3:4b"}]}
 
 
 class ListsModels(BaseHTTPRequestHandler):
-    """Says which models it has, as Ollama and llama.cpp do."""
+    """Lists its models, as Ollama and llama.cpp do."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -27,7 +27,7 @@ class ListsModels(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(LISTED).encode())
 
     def log_message(self, *_: object, **__: object) -> None:
-        """Says nothing."""
+        """Write nothing."""
 
 
 @pytest.fixture
@@ -45,42 +45,40 @@ def listens(address: str) -> bool:
         return probe.connect_ex((parts.hostname, parts.port)) == 0
 
 
-def answers_of(rows: list[object]) -> list[Answer]:
-    return [Answer.model_validate(row) for row in rows]
-
-
-def test_a_model_that_is_set_answers_beside_the_excerpts(
-    fresh: Command, unembedded: None, model_server: Server
-) -> None:
-    done = fresh("demo", "--json")
+def asked_by_demo(trellis: Command) -> tuple[list[Answer], list[Answer]]:
+    """The answers without a model, and those of a model."""
+    done = trellis("demo", "--json")
     assert done.code == 0, done.err
-    plain, by_model = answers_of(done.json["answers"]), answers_of(done.json["by_model"])
+    plain, by_model = (
+        [Answer.model_validate(row) for row in done.json[kind]] for kind in ("answers", "by_model")
+    )
     assert len(plain) == len(FAMILIES)
     assert "model" not in {answer.trace.answered_by for answer in plain}
+    return plain, by_model
+
+
+def test_a_model_of_the_settings_answers_some_questions_again(
+    fresh: Command, unembedded: None, model_server: Server
+) -> None:
+    plain, by_model = asked_by_demo(fresh)
     assert [answer.trace.answered_by for answer in by_model] == ["model"] * len(ASKED_OF_A_MODEL)
     assert {answer.question for answer in by_model} <= {answer.question for answer in plain}
-    assert model_server.calls("answer") == len(ASKED_OF_A_MODEL) == 3
-    assert model_server.calls("extract") == 0
-    assert "openai/scripted answers 3 of these questions" in done.err
+    calls = model_server.calls("answer"), model_server.calls("extract")
+    assert calls == (len(ASKED_OF_A_MODEL), 0)
 
 
 @pytest.mark.skipif(any(map(listens, LOCAL_SERVERS.values())), reason="a model server listens here")
-def test_with_nothing_set_and_nothing_listening_it_quotes(
+def test_without_a_model_it_only_quotes(
     fresh: Command, unembedded: None, without_settings: Server
 ) -> None:
-    done = fresh("demo", "--json")
-    assert done.code == 0, done.err
-    assert done.json["by_model"] == []
-    assert "model" not in {answer.trace.answered_by for answer in answers_of(done.json["answers"])}
+    _, by_model = asked_by_demo(fresh)
+    assert by_model == []
     assert without_settings.stats()["calls"] == 0
 
 
-def test_a_server_on_this_machine_is_a_model_at_hand(local_server: str) -> None:
+def test_a_local_server_offers_its_first_chat_model(local_server: str) -> None:
     found = model_at_hand(load_settings({}, {}), {"Ollama": local_server})
     assert found is not None
     model, name = found
-    assert (model.model, model.base_url, name) == (
-        "openai/qwen3:4b",
-        local_server,
-        "qwen3:4b (Ollama)",
-    )
+    assert (model.model, model.base_url) == ("openai/qwen3:4b", local_server)
+    assert name == "qwen3:4b (Ollama)"

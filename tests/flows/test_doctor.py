@@ -1,6 +1,4 @@
-"""`trellis doctor` tells what works and what to change, never fails by exception, and never shows a
-key.
-"""
+"""`trellis doctor` says what works and what to change, and never shows a key."""
 
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from tests.server.client import Server
 
 NOWHERE = "http://127.0.0.1:9"  # a port that refuses
 WRONG = '{"written": {"reasoning": "", "answer": "In 1812.", "values": [], "answerable": true}}'
+FAILED = "FAIL  openai/scripted"
 
 
 def examined(trellis: Command) -> tuple[int, Examination]:
@@ -21,9 +20,7 @@ def examined(trellis: Command) -> tuple[int, Examination]:
     return done.code, Examination.model_validate(done.json)
 
 
-def test_offline_everything_works_and_nothing_is_left_behind(
-    fresh: Command, trellis: Command
-) -> None:
+def test_offline_everything_works_and_nothing_is_created(fresh: Command, trellis: Command) -> None:
     code, report = examined(fresh)
     assert (code, report.ok, report.offline) == (0, True, True)
     assert "384 dimensions" in report.embedding.seen
@@ -38,25 +35,23 @@ def test_offline_everything_works_and_nothing_is_left_behind(
 
 
 @pytest.mark.parametrize(
-    ("rule", "code", "problem", "advice", "shown"),
+    ("rule", "problem", "advice", "shown"),
     [
-        ({"kind": "drip", "seconds": 0.1}, 0, "", "", "structured output: JSON schema"),
-        ({"kind": "unauthorized"}, 1, "401", "key", "FAIL  openai/scripted"),
-        ({"kind": "no_model"}, 1, "does not exist", "Name a model", "FAIL  openai/scripted"),
-        ({"kind": "malformed"}, 1, "no valid answer", "structured output", "FAIL  openai/scripted"),
-        ({"kind": "writes", "says": WRONG}, 1, "1812", "stronger model", "FAIL  openai/scripted"),
+        ({"kind": "drip", "seconds": 0.1}, "", "", "structured output: JSON schema"),
+        ({"kind": "unauthorized"}, "401", "key", FAILED),
+        ({"kind": "no_model"}, "does not exist", "Name a model", FAILED),
+        ({"kind": "malformed"}, "no valid answer", "structured output", FAILED),
+        ({"kind": "writes", "says": WRONG}, "1812", "stronger model", FAILED),
         (
             {"kind": "unsupported", "key": "response_format"},
-            0,
             "",
             "does not hold answers to a schema",
             "no structured output: answers are checked and repaired",
         ),
     ],
 )
-def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- columns of a table
+def test_each_fault_of_a_server_is_shown_with_its_remedy(
     rule: dict[str, object],
-    code: int,
     problem: str,
     advice: str,
     shown: str,
@@ -64,19 +59,16 @@ def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- 
     model_server: Server,
 ) -> None:
     model_server.misbehave(rule)
-    ended, report = examined(fresh)
-    assert (ended, report.ok, report.embedding.ok) == (code, code == 0, True), (
-        "the rest is checked all the same"
-    )
+    code, report = examined(fresh)
+    assert (code, report.ok, report.embedding.ok) == (int(shown == FAILED), code == 0, True)
     row = next(row for row in report.models if row.role == "answer")
     assert problem in row.problem
     assert advice in " ".join(row.advice)
-    assert code or all(
-        row.input_tokens > 20 and row.output_tokens > 5 and row.seconds > 0 for row in report.models
-    )
+    if code == 0:
+        figures = [(row.input_tokens, row.output_tokens, row.seconds) for row in report.models]
+        assert all(read > 20 and written > 5 and seconds > 0 for read, written, seconds in figures)
     people = fresh("doctor").out
-    assert shown in people
-    assert KEY not in people
+    assert (shown in people, KEY in people) == (True, False)
     assert not row.advice or f"→ {row.advice[0]}" in people
 
 
@@ -90,13 +82,9 @@ def test_what_cannot_be_reached_is_named(
     fresh.workspace = tmp_path / "file" / "ws"
     (tmp_path / "file").write_text("not a folder")
     code, report = examined(fresh)
-    by_role = {row.role: row for row in report.models}
-    assert (code, by_role["answer"].ok, by_role["route"].ok, by_role["route"].model) == (
-        1,
-        False,
-        True,
-        "offline",
-    )
-    assert "127.0.0.1:9" in by_role["answer"].problem
+    models = {row.role: row for row in report.models}
+    assert (code, models["answer"].ok, models["route"].ok) == (1, False, True)
+    assert models["route"].model == "offline"
+    assert "127.0.0.1:9" in models["answer"].problem
     assert (report.prefect.ok, "PREFECT_API_URL" in report.prefect.advice) == (False, True)
     assert (report.workspace.ok, "--workspace" in report.workspace.advice) == (False, True)

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.copying import copy_of
-from tests.flows.conftest import Command, Ended, indexed_by_command
+from tests.flows.conftest import Command, indexed_by_command
 from tests.patience import PAUSE, wait_for
 from tests.server.client import ROOT, Server
 from tests.workspaces import write_rows
@@ -25,12 +26,13 @@ ROWS = [
     },
     {"id": "c", "title": "Lists", "text": "Velin is a ship of Ida Moss."},
 ]
-
-BESIDE = {
-    "merge": ("merge", "Ada Korb", "Captain Vell"),
-    "split": ("split", "Holm Light", "--documents", "d"),
-    "edit": ("edit", "Ida Moss", "--kind", "captain"),
-}
+MORE = {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss in Holm Light."}
+MERGE = ("graph", "merge", "Ada Korb", "Captain Vell")
+EDITS = (
+    MERGE,
+    ("graph", "split", "Holm Light", "--documents", "d"),
+    ("graph", "edit", "Ida Moss", "--kind", "captain"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,65 +47,59 @@ def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> C
     return Command(copy_of(base, tmp_path / "ws"), capsys)
 
 
-def names(shown: Ended) -> set[str]:
-    assert shown.code == 0, shown.err
-    return {
-        name
-        for one in shown.json["entities"]
-        for name in (one["name"], *(a["name"] for a in one["aliases"]))
-    }
+def entities(trellis: Command, name: str) -> list[Any]:
+    shown: list[Any] = trellis("graph", name, "--json").json["entities"]
+    return shown
 
 
-def test_a_merge_is_published_at_once_and_stays_without_a_model_reading_anew(
+def is_merged(trellis: Command) -> bool:
+    found = entities(trellis, "Captain Vell")
+    aliases = {alias["name"] for one in found for alias in one["aliases"]}
+    return {one["name"] for one in found} | aliases == {"Ada Korb", "Captain Vell"}
+
+
+def test_a_merge_is_published_at_once_and_kept_by_later_runs(
     fresh: Command, model_server: Server, tmp_path: Path
 ) -> None:
-    trellis, source = fresh, write_rows(tmp_path / "docs.jsonl", ROWS)
-    assert trellis("index", str(source)).code == 0
-    asked = model_server.stats()["steps"]["extract"]
-    done = trellis("graph", "merge", "Ada Korb", "Captain Vell")
+    source = write_rows(tmp_path / "docs.jsonl", ROWS)
+    assert fresh("index", str(source)).code == 0
+    extracted = model_server.stats()["steps"]["extract"]
+    done = fresh(*MERGE)
     assert (done.code, "Published generation 2" in done.out) == (0, True), done.err
-    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
-    assert asked["calls"] == len(ROWS)
-    assert model_server.stats()["steps"]["extract"] == asked
-    more = [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss."}]
-    assert trellis("index", str(write_rows(source, more))).code == 0
-    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
-    assert trellis("index", str(source), "--full").code == 0
-    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
+    assert is_merged(fresh)
+    assert model_server.stats()["steps"]["extract"] == extracted, "nothing is read again"
+    write_rows(source, [*ROWS, MORE])
+    for options in ((), ("--full",)):
+        assert fresh("index", str(source), *options).code == 0
+        assert is_merged(fresh)
 
 
 def test_undoing_brings_the_graph_back(trellis: Command) -> None:
-    before = trellis("graph", "Ada Korb", "--json").json["entities"]
-    made = trellis("graph", "merge", "Ada Korb", "Captain Vell", "--json").json
+    before = entities(trellis, "Ada Korb")
+    made = trellis(*MERGE, "--json").json["edit"]
     listed = trellis("graph", "edits", "--json").json
-    assert [(edit["id"], edit["action"]) for edit in listed] == [(made["edit"]["id"], "merge")]
+    assert [(edit["id"], edit["action"]) for edit in listed] == [(made["id"], "merge")]
     assert "Captain Vell is Ada Korb" in trellis("graph", "edits").out
-    assert trellis("graph", "undo", str(made["edit"]["id"]), "--json").json["undone"]
-    assert trellis("graph", "Ada Korb", "--json").json["entities"] == before
+    assert trellis("graph", "undo", str(made["id"]), "--json").json["undone"]
+    assert entities(trellis, "Ada Korb") == before
     assert trellis("graph", "edits", "--json").json == []
 
 
-def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Command) -> None:
+def test_ids_tell_apart_what_a_split_makes(trellis: Command) -> None:
     assert trellis("graph", "split", "Velin", "--documents", "c").code == 0
-    shown = trellis("graph", "Velin", "--json").json["entities"]
-    assert sorted(one["documents"] for one in shown) == [1, 2]
+    ids = {one["documents"]: one["id"] for one in entities(trellis, "Velin")}
+    assert ids.keys() == {1, 2}
     unclear = trellis("graph", "edit", "Velin", "--kind", "place")
-    assert unclear.code == 2
-    ids = {one["documents"]: one["id"] for one in shown}
-    assert all(one in unclear.err for one in ids.values())
-    assert (
-        trellis(
-            "graph", "edit", ids[1], "--kind", "ship", "--description", "A ship of two masts."
-        ).code
-        == 0
-    )
-    found = {one["documents"]: one for one in trellis("graph", "Velin", "--json").json["entities"]}
+    assert (unclear.code, all(one in unclear.err for one in ids.values())) == (2, True)
+    changed = ("--kind", "ship", "--description", "A ship of two masts.")
+    assert trellis("graph", "edit", ids[1], *changed).code == 0
+    found = {one["documents"]: one for one in entities(trellis, "Velin")}
     assert (found[1]["kind"], found[1]["description"]) == ("ship", "A ship of two masts.")
     assert found[2]["kind"] != "ship"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "said"),
     [
         (("merge", "Ada Korb", "Captain Wel"), "Captain Vell"),
         (("merge", "Ada Korb", "ada korb"), "one thing already"),
@@ -119,15 +115,12 @@ def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Comm
     ],
 )
 def test_what_cannot_be_meant_is_told_and_changes_nothing(
-    trellis: Command, words: tuple[str, ...], told: str
+    base: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    trellis = Command(base, capsys)
     done = trellis("graph", *words)
-    assert done.code == 2
-    assert told in done.err
+    assert (done.code, said in done.err) == (2, True), done.err
     assert [one["number"] for one in trellis("generations", "--json").json] == [1]
-
-
-NFD, NFC = "Mu\u0308ller.md", "M\u00fcller.md"  # as macOS names a file, and as a keyboard writes it
 
 
 def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
@@ -135,52 +128,29 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
 ) -> None:
     source = write_rows(tmp_path / "docs.jsonl", ROWS)
     assert fresh("index", str(source)).code == 0
-    write_rows(
-        source,
-        [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss in Holm Light."}],
-    )
+    write_rows(source, [*ROWS, MORE])
     model_server.settle(latency_ms=2_000)
-    command = [
-        sys.executable,
-        "-m",
-        "flows",
-        "index",
-        str(source),
-        "--workspace",
-        str(fresh.workspace),
-    ]
+    run = ("index", str(source), "--workspace", str(fresh.workspace))
+    command = [sys.executable, "-m", "flows", *run]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as running:
         wait_for(lambda: model_server.stats()["in_flight"], "its first call")
         running.send_signal(signal.SIGSTOP)
-        for edit in BESIDE.values():
-            refused = fresh("graph", *edit)
-            assert refused.code == 4
-            assert "is being written by process" in refused.err
+        for edit in EDITS:
+            refused = fresh(*edit)
+            assert (refused.code, "is being written by process" in refused.err) == (4, True)
             assert "Traceback" not in refused.err
         assert fresh("graph", "edits", "--json").json == []
         running.send_signal(signal.SIGCONT)
         model_server.settle(latency_ms=0)
-        tried = dict.fromkeys(BESIDE, 0)
-        for (
-            name,
-            edit,
-        ) in (
-            BESIDE.items()
-        ):  # while it goes on, and after: each is kept as soon as it is not refused
-            while (done := fresh("graph", *edit)).code == 4:
-                tried[name] += 1
+        for edit in EDITS:  # each is kept as soon as it is not refused
+            while (done := fresh(*edit)).code == 4:
                 time.sleep(PAUSE)
             assert done.code == 0, done.err
     assert running.returncode == 0
     assert fresh("index", str(source), "--full").code == 0
-    assert [edit["action"] for edit in fresh("graph", "edits", "--json").json] == [
-        "merge",
-        "split",
-        "change",
-    ]
-    assert names(fresh("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
-    assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
-    assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {
-        "captain"
-    }
+    actions = [edit["action"] for edit in fresh("graph", "edits", "--json").json]
+    assert actions == ["merge", "split", "change"]
+    assert is_merged(fresh)
+    assert len(entities(fresh, "Holm Light")) == 2
+    assert {one["kind"] for one in entities(fresh, "Ida Moss")} == {"captain"}
     assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1

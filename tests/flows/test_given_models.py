@@ -1,6 +1,4 @@
-"""A model that a program gives to DSPy: which goes first, whom it reaches, and what DSPy sees of
-our calls.
-"""
+"""A model that a program gives to DSPy: which steps ask it, and how."""
 
 import asyncio
 from pathlib import Path
@@ -27,15 +25,10 @@ SUMMARIZE = SHOWN["SummarizeEntity"]
 
 
 @pytest.fixture
-def of_server(model_server: Server) -> dspy.LM:
-    """The scripted server as a DSPy user names it; the settings name no model."""
-    return dspy.LM(
-        "openai/given",
-        api_base=model_server.base_url,
-        api_key="made-up-key",
-        cache=False,
-        engine="lm15",
-    )
+def given(model_server: Server) -> dspy.LM:
+    """The scripted server as a DSPy user names it."""
+    address: dict[str, Any] = {"api_base": model_server.base_url, "api_key": "made-up-key"}
+    return dspy.LM("openai/given", cache=False, engine="lm15", **address)
 
 
 @pytest.mark.parametrize("name", sorted(steps()))
@@ -51,7 +44,7 @@ def test_a_model_given_by_a_context_reaches_every_step(name: str) -> None:
 
 
 def test_index_and_ask_use_the_model_of_a_context(
-    of_server: dspy.LM,
+    given: dspy.LM,
     without_settings: Server,
     source: Path,
     tmp_path: Path,
@@ -59,41 +52,32 @@ def test_index_and_ask_use_the_model_of_a_context(
     model_server: Server,
 ) -> None:
     settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
-    with dspy.context(lm=of_server):
+    with dspy.context(lm=given):
         report = asyncio.run(build_index([source], IndexOptions(), open_runtime(settings)))
         answer = ask("Who designed Orla Bridge?", workspace=tmp_path / "ws", effort="high")
     assert report.usage.by_step["extract"].calls == 3
     assert answer.trace.answered_by == "model"
-    assert {"extract", "route", "filter", "answer"} <= {
-        str(request["step"]) for request in model_server.requests()
-    }
-    assert {request["body"]["model"] for request in model_server.requests()} == {"given"}
-    assert [entry["model"] for entry in of_server.history] == [
-        "openai/given"
-    ] * answer.usage.calls, "not the index's"
-    unchanged = asyncio.run(build_index([source], IndexOptions(), open_runtime(settings)))
-    assert unchanged.published, "offline it is made anew: the model is part of what is made"
+    requests = model_server.requests()
+    assert {"extract", "route", "filter", "answer"} <= {request["step"] for request in requests}
+    assert {request["body"]["model"] for request in requests} == {"given"}
+    assert len(given.history) == answer.usage.calls, "the index leaves no history"
+    again = asyncio.run(build_index([source], IndexOptions(), open_runtime(settings)))
+    assert again.published, "without the model the index is made anew"
 
 
 async def test_other_processes_have_no_model_of_the_program(
-    of_server: dspy.LM, without_settings: Server, tmp_path: Path
+    given: dspy.LM, without_settings: Server, tmp_path: Path
 ) -> None:
     runtime = open_runtime(load_settings({"workspace": tmp_path, "runner": "dask"}))
-    with dspy.context(lm=of_server), pytest.raises(UsageError, match="other processes"):
+    with dspy.context(lm=given), pytest.raises(UsageError, match="other processes"):
         async with open_runner(runtime):
             pass
 
 
-def test_what_a_program_says_of_its_model_holds(model_server: Server) -> None:
-    lm = dspy.LM(
-        "openai/given",
-        api_base=model_server.base_url,
-        api_key="k",
-        cache=False,
-        temperature=0.7,
-        max_tokens=333,
-        seed=7,
-    )
+def test_the_parameters_of_a_given_model_hold(model_server: Server) -> None:
+    address: dict[str, Any] = {"api_base": model_server.base_url, "api_key": "k"}
+    sampling: dict[str, Any] = {"temperature": 0.7, "max_tokens": 333, "seed": 7}
+    lm = dspy.LM("openai/given", cache=False, **address, **sampling)
     step = Summarize(Models.offline())
     with dspy.context(lm=lm):
         step.module(**SUMMARIZE)

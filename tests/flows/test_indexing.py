@@ -1,6 +1,4 @@
-"""From folders to generations: what a second run does again, takes over, and begins side by
-side.
-"""
+"""Index runs over a folder: what each run does again, and its concurrent work."""
 
 import asyncio
 import dataclasses
@@ -14,16 +12,14 @@ import pytest
 
 from flows.index import IndexOptions, build_index
 from flows.indexing.concurrency import background_task, side_by_side
-from flows.runtime import Runtime, open_runtime
 from prompts.engine.embedders import Embedder, Floats
 from storage.errors import RemovalRefused
-from storage.export import Export, export
 from storage.graph_records import Entity
+from storage.records import by_key
 from storage.run_records import IndexReport
+from storage.workspace import Generation
 from tests.copying import CORPUS, corpus_in
-from tests.settings import load_settings
-
-SAME = IndexOptions()
+from tests.workspaces import opened
 
 
 class CountingEmbedder(Embedder):
@@ -47,51 +43,37 @@ class CountingEmbedder(Embedder):
 
 
 class Bench:
-    """A workspace and what its runs did: chunks to extract and texts to embed, in the last run."""
+    """A workspace, and what its last run extracted and embedded."""
 
-    def __init__(self, workspace: Path, **settings: object) -> None:
+    def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
-        self.settings = settings
         self.extracted = 0
         self.embedded: list[str] = []
-
-    def runtime(self) -> Runtime:
-        settings = load_settings(
-            {"workspace": self.workspace, "embedding": "none", **self.settings}, {}
-        )
-        return open_runtime(settings, self._progress)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         if step == "extract":
             self.extracted = total
 
-    async def run(self, *sources: Path, options: IndexOptions = SAME) -> IndexReport:
+    async def run(self, source: Path, allow_removals: bool = False) -> IndexReport:
         self.extracted, embedder = 0, CountingEmbedder()
-        report = await build_index(
-            list(sources), options, dataclasses.replace(self.runtime(), embedder=embedder)
+        runtime = dataclasses.replace(
+            opened(self.workspace), progress=self._progress, embedder=embedder
         )
+        options = IndexOptions(allow_removals=allow_removals)
+        report = await build_index([source], options, runtime)
         self.embedded = embedder.texts
         return report
 
-    def export(self) -> Export:
-        with self.runtime().workspace.read() as generation:
-            return export(generation)
+    def read(self) -> Generation:
+        return opened(self.workspace).workspace.read()
 
     def entities(self) -> dict[str, Entity]:
         """By name and alias; a name that two entities have is left out."""
-        with self.runtime().workspace.read() as generation:
+        with self.read() as generation:
             entities = {entity.id: entity for entity in generation.graph.entities()}
-            pairs = [(entity.name, entity.id) for entity in entities.values()]
-            pairs += [(alias.name, alias.entity) for alias in generation.graph.aliases()]
-        owners: dict[str, set[str]] = {}
-        for name, entity in pairs:
-            owners.setdefault(name, set()).add(entity)
-        return {name: entities[next(iter(ids))] for name, ids in owners.items() if len(ids) == 1}
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    return corpus_in(tmp_path)
+            aliases = [(alias.name, alias.entity) for alias in generation.graph.aliases()]
+        owners = by_key([*aliases, *((entity.name, entity.id) for entity in entities.values())])
+        return {name: entities[ids[0]] for name, ids in owners.items() if len({*ids}) == 1}
 
 
 @pytest.fixture
@@ -99,11 +81,8 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "ws")
 
 
-async def test_the_sample_corpus_gives_a_graph_with_aliases_joined_and_homonyms_apart(
-    tmp_path: Path,
-) -> None:
+async def test_aliases_are_joined_and_homonyms_stay_apart(bench: Bench) -> None:
     """LightRAG merges names by exact string only: aliases split and homonyms mix there."""
-    bench = Bench(tmp_path / "ws")
     report = await bench.run(CORPUS)
     assert (report.documents.added, report.published) == (23, True)
     found = bench.entities()
@@ -114,37 +93,34 @@ async def test_the_sample_corpus_gives_a_graph_with_aliases_joined_and_homonyms_
         ("Orrelin Sound Ferries", "OSF"),
         ("Orrelin Sound Authority", "OSA"),
         ("Kestrel Bridge", "红隼桥"),
+        ("MV Kestrel", "红隼号"),
     ):
         assert found[name] == found[alias], (name, alias)
     assert found["Tobias Wren (engineer)"] != found["Tobias Wren (brewer)"]
     assert found["MV Kestrel"] != found["Kestrel Bridge"]
-    assert found["红隼号"] == found["MV Kestrel"]
-    with bench.runtime().workspace.read() as generation:
+    with bench.read() as generation:
         names = {entity.id: entity.name for entity in generation.graph.entities()}
-        relations = generation.graph.relations()
+        triples = {
+            (names[one.source], one.predicate, names[one.target])
+            for one in generation.graph.relations()
+        }
         reports = generation.communities.reports()
-    assert ("Kestrel Bridge", "designer", "Tobias Wren") in {
-        (names[one.source], one.predicate, names[one.target]) for one in relations
-    }
-    assert (len({one.level for one in reports}) >= 2, report.reports) == (True, len(reports))
+    assert ("Kestrel Bridge", "designer", "Tobias Wren") in triples
+    assert len({one.level for one in reports}) >= 2
+    assert report.reports == len(reports)
 
 
-async def test_each_run_does_what_has_changed_and_no_more(corpus: Path, bench: Bench) -> None:
+async def test_each_run_does_only_what_has_changed(tmp_path: Path, bench: Bench) -> None:
+    corpus = corpus_in(tmp_path)
     first = await bench.run(corpus)
     assert bench.extracted
     assert bench.embedded
     second = await bench.run(corpus)
-    assert (second.generation, second.published, bench.extracted, bench.embedded) == (
-        1,
-        False,
-        0,
-        [],
-    )
+    assert (second.generation, second.published) == (1, False)
+    assert (bench.extracted, bench.embedded) == (0, [])
     assert second.documents.unchanged == first.documents.added
     edited = corpus / "people" / "tobias-wren.md"
-    edited.write_text(
-        edited.read_text(encoding="utf-8").replace("Quillen Head", "Velin Head"), encoding="utf-8"
-    )
+    edited.write_text(edited.read_text("utf-8").replace("Quillen Head", "Velin Head"), "utf-8")
     third = await bench.run(corpus)
     assert (third.documents.changed, third.generation) == (1, 2)
     assert 1 <= bench.extracted <= 3
@@ -153,56 +129,60 @@ async def test_each_run_does_what_has_changed_and_no_more(corpus: Path, bench: B
     (corpus / "region" / "orrelin-sound.md").rename(corpus / "region" / "the-sound.md")
     fourth = await bench.run(corpus)
     assert (fourth.documents.renamed, fourth.documents.removed, bench.embedded) == (1, 0, [])
-    before = bench.export()
     for folder in ("people", "zh", "data", "museum", "news", "reports", "brewery"):
         shutil.rmtree(corpus / folder, ignore_errors=True)
     with pytest.raises(RemovalRefused):
         await bench.run(corpus)
-    assert bench.export() == before
-    fifth = await bench.run(corpus, options=IndexOptions(allow_removals=True))
+    with bench.read() as generation:
+        assert generation.number == fourth.generation, "nothing is published"
+    fifth = await bench.run(corpus, allow_removals=True)
     assert (fifth.generation, fifth.documents.removed > 5) == (4, True)
 
 
-class Works:
-    """Works that last until they are let go, and how many were under way."""
+async def test_an_error_ends_concurrent_work() -> None:
+    ended: list[str] = []
 
-    def __init__(self, count: int) -> None:
-        self.gates = [asyncio.Event() for _ in range(count)]
-        self.begun: list[int] = []
-        self.ended: list[int] = []
-
-    async def one(self, number: int) -> int:
-        self.begun.append(number)
+    async def waits(name: str) -> None:
         try:
-            await self.gates[number].wait()
+            await asyncio.Event().wait()
         finally:
-            self.ended.append(number)
-        return number
+            ended.append(name)
 
-    def all(self) -> list[Callable[[], Awaitable[int]]]:
-        return [partial(self.one, number) for number in range(len(self.gates))]
-
-
-async def test_an_error_ends_the_others() -> None:
-    works = Works(3)
-
-    async def fails() -> int:
+    async def fails() -> None:
         await asyncio.sleep(0)
         raise ValueError("no")
 
+    works: list[Callable[[], Awaitable[None]]] = [partial(waits, "a"), partial(waits, "b"), fails]
     with pytest.raises(ValueError, match="no"):
-        async for _ in side_by_side([*works.all()[:2], fails], 3):
+        async for _ in side_by_side(works, 3):
             pass
-    assert sorted(works.ended) == [0, 1]
+    assert sorted(ended) == ["a", "b"]
     with pytest.raises(ValueError, match="no"):
         async with background_task(fails()):
             await asyncio.sleep(0)
 
     async def broken() -> None:
-        async with background_task(works.one(2)):
+        async with background_task(waits("c")):
             await asyncio.sleep(0)
             raise KeyError
 
     with pytest.raises(KeyError):
         await broken()
-    assert sorted(works.ended) == [0, 1, 2]
+    assert ended[-1] == "c"
+
+
+async def test_side_by_side_keeps_to_its_limit() -> None:
+    running: set[int] = set()
+    most = 0
+
+    async def work(number: int) -> int:
+        nonlocal most
+        running.add(number)
+        most = max(most, len(running))
+        await asyncio.sleep(0)
+        running.remove(number)
+        return number
+
+    results = side_by_side((partial(work, number) for number in range(9)), 4)
+    assert sorted([number async for number in results]) == list(range(9))
+    assert most == 4

@@ -1,6 +1,4 @@
-"""Each mode keeps to what it is and to the filter; auto takes the mode that answers and tells
-why.
-"""
+"""Each mode keeps to what it is and to the filter; auto chooses a mode and says why."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +12,24 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.streaming import Withdrawn
-from storage.answer_records import Answer, Mode, ModeDecision, Retrieval
+from storage.answer_records import Answer, Mode, ModeDecision
 from storage.errors import SettingsError, UsageError
 from tests.copying import copy_of
-from tests.flows.conftest import Command
 from tests.server.client import Server
 from tests.workspaces import indexed as rows_indexed
 
-QUESTION = "Where was the designer of Orla Bridge born?"
+DESIGNER = "Who designed Orla Bridge?"
 LEVELS: tuple[Mode, ...] = ("low", "high", "hybrid", "mix")
+
+
+def documents_of(answer: Answer) -> set[str]:
+    found = {passage.document for passage in answer.passages}
+    return found | {citation.document for citation in answer.citations}
 
 
 @pytest.mark.parametrize("mode", LEVELS)
 def test_a_mode_answers_from_tables_with_sources(mode: Mode, indexed: Path) -> None:
-    answer = ask("Who designed Orla Bridge?", workspace=indexed, mode=mode)
+    answer = ask(DESIGNER, workspace=indexed, mode=mode)
     assert "Tomas Reyd" in answer.answer
     assert answer.citations
     assert all(citation.verified for citation in answer.citations)
@@ -35,34 +37,29 @@ def test_a_mode_answers_from_tables_with_sources(mode: Mode, indexed: Path) -> N
     assert answer.trace.trigger == (), "a mode that is asked for searches; memory has no part in it"
 
 
-def test_the_caller_may_ask_for_a_structure_and_restrict_documents(indexed: Path) -> None:
-    answer = ask("Who designed Orla Bridge?", workspace=indexed, mode="hybrid", structure="chunk")
-    assert (answer.trace.structure, answer.trace.route.reason) == (
-        "chunk",
-        "asked for by the caller",
+def test_the_caller_chooses_structure_and_documents(indexed: Path) -> None:
+    answer = ask(
+        DESIGNER, workspace=indexed, mode="hybrid", structure="chunk", documents=["bridge"]
     )
-    answer = ask(QUESTION, workspace=indexed, mode="hybrid", documents=["bridge"])
-    assert {passage.document for passage in answer.passages} == {"bridge"}
-    assert {citation.document for citation in answer.citations} <= {"bridge"}
+    route = answer.trace.route
+    assert (answer.trace.structure, route.reason) == ("chunk", "asked for by the caller")
+    assert documents_of(answer) == {"bridge"}
+
+
+def test_a_name_that_nothing_has_is_in_the_trace(indexed: Path) -> None:
     answer = ask("Did Zorblax Quimby design Orla Bridge?", workspace=indexed)
     assert answer.trace.unlinked == ("Zorblax Quimby",)
 
 
-DIARIES = (
-    (
-        "mar",
-        "Marit's diary",
-        "Marit complains about the cold quay. The ferry was late again on Monday.",
-    ),
-    ("ivo", "Ivo's diary", "Ivo complains about the late ferry. He repaired the lamp of the quay."),
-    ("ana", "Ana's diary", "Ana complains about the price of coal. Her brother sailed to Velin."),
-    (
-        "til",
-        "Tilde's diary",
-        "Tilde complains about the late ferry and the fog. Tilde was born in Velin.",
-    ),
-    ("ulf", "Ulf's diary", "Ulf complains about noise at the quay. The late ferry woke him twice."),
-)
+# --- auto ---
+
+DIARIES = {
+    "Marit": "Marit complains about the cold quay. The ferry was late again on Monday.",
+    "Ivo": "Ivo complains about the late ferry. He repaired the lamp of the quay.",
+    "Ana": "Ana complains about the price of coal. Her brother sailed to Velin.",
+    "Tilde": "Tilde complains about the late ferry and the fog. Tilde was born in Velin.",
+    "Ulf": "Ulf complains about noise at the quay. The late ferry woke him twice.",
+}
 TRIPLES = (
     {"s": "Tiger Moth", "p": "designed by", "o": "Geoffrey Halland"},
     {"s": "Geoffrey Halland", "p": "born in", "o": "Terriers"},
@@ -73,7 +70,10 @@ TRIPLES = (
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Diaries, and a graph of triples about other things."""
-    rows = [{"id": name, "title": title, "text": text} for name, title, text in DIARIES]
+    rows = [
+        {"id": name.lower(), "title": f"{name}'s diary", "text": text}
+        for name, text in DIARIES.items()
+    ]
     return rows_indexed(tmp_path_factory.mktemp("mixed"), [*rows, *TRIPLES])
 
 
@@ -83,7 +83,7 @@ def session(mixed: Path) -> Iterator[Session]:
         yield opened
 
 
-async def asked(
+async def decided(
     question: str, session: Session, options: AskOptions | None = None
 ) -> tuple[Answer, ModeDecision]:
     answer = await answer_question(question, options or AskOptions(), session)
@@ -95,24 +95,24 @@ async def asked(
 async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
     session: Session,
 ) -> None:
-    answer, decision = await asked("Who is the spouse of the designer of Tiger Moth?", session)
+    answer, decision = await decided("Who is the spouse of the designer of Tiger Moth?", session)
     assert (answer.values, decision.mode, decision.tried) == (("Louise Thorn",), "traverse", ())
-    assert answer.fallback == "partial"
-    assert "triples" in decision.reason
+    assert (answer.fallback, "triples" in decision.reason) == ("partial", True)
     assert all(citation.verified for citation in answer.citations)
-    answer, decision = await asked("Where was Tilde born?", session)
+    answer, decision = await decided("Where was Tilde born?", session)
     assert ("Velin" in answer.answer, decision.mode) == (True, "struct")
 
 
 async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
     shown: list[object] = []
-    answer, decision = await asked(
-        "What about zeppelins?", session, AskOptions(on_text=shown.append)
-    )
+    options = AskOptions(on_text=shown.append)
+    answer, decision = await decided("What about zeppelins?", session, options)
     assert answer.fallback == "abstained"
     assert (decision.mode, [one.mode for one in decision.tried]) == ("struct", ["drift"])
     assert any(isinstance(one, Withdrawn) for one in shown)
 
+
+# --- filters ---
 
 LENGTH = "How long is Orla Bridge?"
 ROWS = [
@@ -130,6 +130,7 @@ ROWS = [
         "year": 1960,
     },
 ]
+NEED_A_MODEL: tuple[Mode, ...] = ("direct", "hyde")
 
 
 @pytest.fixture(scope="module")
@@ -137,39 +138,24 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rows_indexed(tmp_path_factory.mktemp("dated"), ROWS)
 
 
-@pytest.fixture
-def on_dated(dated: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(dated, capsys)
-
-
-def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(on_dated: Command) -> None:
-    for verb in ("ask", "retrieve"):
-        done = on_dated(verb, LENGTH, "--where", "year > 3000", "--json")
-        assert (done.code, done.json["error"]["type"]) == (2, "NothingMatches")
-        assert "year > 3000" in done.err
-    unknown = on_dated("ask", LENGTH, "--where", "yaer > 3000", "--json")
-    assert (unknown.code, unknown.json["error"]["type"]) == (2, "FilterError")
-    assert "Nearest: year" in unknown.err
-
-
-@pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
+@pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in NEED_A_MODEL])
 @pytest.mark.parametrize(
     "asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"]
 )
 def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
     answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")
-    assert {one.document for one in answer.passages} | {
-        one.document for one in answer.citations
-    } <= {"old"}
+    assert documents_of(answer) <= {"old"}
     assert "430" not in answer.answer
     assert "Lamm" not in answer.answer
 
 
-@pytest.mark.parametrize("mode", ["direct", "hyde"])
+@pytest.mark.parametrize("mode", NEED_A_MODEL)
 def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
     with pytest.raises(UsageError, match="needs a model that writes"):
         ask(LENGTH, workspace=dated, mode=mode)
 
+
+# --- the registry ---
 
 OTHERS = """
 from flows.modes.basic_search import naive
@@ -189,38 +175,26 @@ def test_another_package_adds_a_mode(
     monkeypatch.syspath_prepend(tmp_path)
     modes.cache_clear()
     try:
-        assert ask("Who designed Orla Bridge?", workspace=indexed, mode="mine").trace.mode == "mine"
+        assert ask(DESIGNER, workspace=indexed, mode="mine").trace.mode == "mine"
     finally:
         modes.cache_clear()
 
 
 def test_a_mode_that_does_not_exist_is_named(indexed: Path) -> None:
     with pytest.raises(SettingsError, match="mode cannot be 'locl'"):
-        ask("Who designed Orla Bridge?", workspace=indexed, mode="locl")
+        ask(DESIGNER, workspace=indexed, mode="locl")
 
 
 @pytest.mark.parametrize("mode", LEVELS)
 async def test_one_short_call_comes_before_the_search(
     mode: Mode, indexed: Path, model_server: Server, tmp_path: Path
 ) -> None:
-    copy_of(indexed, tmp_path / "ws")
-    used = (await retrieved(tmp_path / "ws", model_server, mode)).usage
-    assert list(used.by_step) == ["keywords"]
-    assert used.calls == model_server.stats()["calls"] == 1
-    assert 0 < used.output_tokens <= 100
-
-
-async def retrieved(
-    workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION
-) -> Retrieval:
-    settings = {
-        "workspace": workspace,
-        "lm": "openai/scripted",
-        "lm_base_url": server.base_url,
-        "lm_api_key": "a key",
-    }
-    runtime = open_runtime(load_settings(settings))
+    runtime = open_runtime(load_settings({"workspace": copy_of(indexed, tmp_path / "ws")}))
     with open_session(runtime) as session:
-        found = await retrieve_passages(question, AskOptions(mode=mode, history=history), session)
+        found = await retrieve_passages(
+            "Where was the designer of Orla Bridge born?", AskOptions(mode=mode), session
+        )
     await runtime.models.aclose()
-    return found
+    assert list(found.usage.by_step) == ["keywords"]
+    assert found.usage.calls == model_server.stats()["calls"] == 1
+    assert 0 < found.usage.output_tokens <= 100

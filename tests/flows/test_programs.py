@@ -1,6 +1,4 @@
-"""Steps compiled by DSPy's optimisers against the scripted server, saved, and loaded by the
-command.
-"""
+"""Steps compiled by DSPy's optimisers, saved, and used by the command."""
 
 import json
 import re
@@ -13,9 +11,8 @@ import pytest
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from prompts.engine.step import StepModule
 from prompts.extract import Extract
-from prompts.route import Route, Routed
+from prompts.route import Route
 from prompts.tailoring import Example, ExampleEntity, Tailoring
 from tests.flows.conftest import Command, row
 from tests.server.client import Server
@@ -24,12 +21,6 @@ from tests.workspaces import write_rows
 PAGE = (Path(__file__).parents[2] / "docs" / "compile.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 QUESTION = "Whose teacher designed Orla Bridge, and where was he born?"
-QUESTIONS = (
-    "Whose son designed Orla Bridge?",
-    "Compare the bridges.",
-    "How do we close the lock?",
-    "Whose quay is it?",
-)
 
 
 @pytest.fixture
@@ -38,25 +29,7 @@ def route(copied: Command, model_server: Server) -> Route:
     return Route(open_runtime(load_settings({"workspace": copied.workspace})).models)
 
 
-def routed(structure: str) -> dict[str, object]:
-    return {"reason": "by its words", "structure": structure, "confidence": 0.9, "margin": 0.5}
-
-
-def examples() -> list[dspy.Example]:
-    return [
-        dspy.Example(
-            question=text, core_content=[], routed=Routed.model_validate(routed("graph"))
-        ).with_inputs("question", "core_content")
-        for text in QUESTIONS
-    ]
-
-
-def used(step: StepModule, command: Command) -> None:
-    (command.workspace / "programs").mkdir(exist_ok=True)
-    step.save(command.workspace / "programs" / f"{step.step}.json")
-
-
-def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
+def test_the_examples_of_the_page_compile_and_are_used(
     copied: Command,
     model_server: Server,
     tmp_path: Path,
@@ -75,10 +48,8 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     assert answer["trace"]["route"]["type"] == "graph"
     (messages,) = model_server.sent("route")
     assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 3, "user"]
-    assert [
-        question in turn["content"]
-        for question, turn in zip(demonstrated, messages[1:6:2], strict=True)
-    ] == [True] * 3
+    for question, turn in zip(demonstrated, messages[1:6:2], strict=True):
+        assert question in turn["content"]
     extractor: dict[str, Any] = {}
     exec(BLOCKS[1], extractor)  # noqa: S102
     assert extractor["score"] > 0
@@ -91,15 +62,11 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
         assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 2, "user"]
         assert extractor["compiled"].demos[0]["passage"] in messages[1]["content"]
     model_server.reset()
-    assert copied("index", str(source), "--json").json["published"] is False, (
-        "what a program made stands"
-    )
+    assert not copied("index", str(source), "--json").json["published"], "its work stays"
     (copied.workspace / "programs" / "extract.json").unlink()
     copied("index", str(source), "--json")
-    assert all(len(messages) == 4 for messages in model_server.sent("extract")), (
-        "our own example is shown"
-    )
-    assert len(model_server.sent("extract")) == 5, "without it all passages are read again"
+    # Without the program all passages are read again, with the example of our prompt.
+    assert [len(messages) for messages in model_server.sent("extract")] == [4] * 5
 
 
 @pytest.mark.parametrize(
@@ -115,15 +82,15 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
         ("{", "JSON as `step.save` writes it"),
     ],
 )
-def test_a_program_that_does_not_fit_is_refused_in_words_before_anything_is_asked(
+def test_a_program_that_does_not_fit_is_refused(
     change: Any, words: str, route: Route, copied: Command, model_server: Server
 ) -> None:
-    used(route.module, copied)
     path = copied.workspace / "programs" / "route.json"
-    saved = json.loads(path.read_text())
-    path.write_text(
-        change if isinstance(change, str) else json.dumps({**saved, **change} if change else {})
-    )
+    path.parent.mkdir()
+    route.module.save(path)
+    if not isinstance(change, str):
+        change = json.dumps({**json.loads(path.read_text()), **change} if change else {})
+    path.write_text(change)
     ended = copied("ask", QUESTION)
     assert ended.code == 2
     assert words in ended.err
@@ -131,22 +98,19 @@ def test_a_program_that_does_not_fit_is_refused_in_words_before_anything_is_aske
     assert model_server.requests() == []
 
 
-def test_a_program_stands_in_place_of_tailorings_examples_and_holds_no_model(
-    route: Route, tmp_path: Path
-) -> None:
-    mill = Example(
-        passage="Ana Korb ran a mill.",
-        entities=(ExampleEntity(name="Ana Korb", kind="person", description="-"),),
-    )
-    tailored = Extract(route.models, tailoring=Tailoring(examples=(mill,)))
-    assert len(tailored.module.demos) == 1
-    plain = Extract(route.models).module
-    plain.set_lm(
-        dspy.LM(
-            "openai/x", api_key="sk-secret-4711", extra_headers={"Authorization": "sk-secret-4711"}
-        )
-    )
-    plain.save(tmp_path / "extract.json")
-    assert "sk-secret-4711" not in (tmp_path / "extract.json").read_text()
-    models = replace(route.models, programs=[json.loads((tmp_path / "extract.json").read_text())])
-    assert Extract(models, tailoring=Tailoring(examples=(mill,))).module.demos == []
+def test_a_program_replaces_tailored_examples(route: Route, tmp_path: Path) -> None:
+    entity = ExampleEntity(name="Ana Korb", kind="person", description="-")
+    mill = Example(passage="Ana Korb ran a mill.", entities=(entity,))
+    tailoring, path = Tailoring(examples=(mill,)), tmp_path / "extract.json"
+    assert len(Extract(route.models, tailoring=tailoring).module.demos) == 1
+    Extract(route.models).module.save(path)
+    models = replace(route.models, programs=[json.loads(path.read_text())])
+    assert Extract(models, tailoring=tailoring).module.demos == []
+
+
+def test_a_saved_program_holds_no_key(route: Route, tmp_path: Path) -> None:
+    secret, path = "sk-secret-4711", tmp_path / "route.json"
+    headers = {"Authorization": secret}
+    route.module.set_lm(dspy.LM("openai/x", api_key=secret, extra_headers=headers))
+    route.module.save(path)
+    assert secret not in path.read_text()

@@ -1,4 +1,4 @@
-"""A prompt is shown, replaced by a user's file, and part of the hash of what is made with it."""
+"""A prompt can be shown and replaced; what was made with it depends on it."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.server.client import Server
 from tests.workspaces import write_rows
 
 YEARS = range(1901, 1907)
-# Ada Korb and Velin Bridge are tied in every document, in other words each time.
+# Ada Korb and Velin Bridge are related in every document, in other words each time.
 ROWS = [
     {
         "id": f"d{year}",
@@ -37,7 +37,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 def calls(server: Server) -> dict[str, int]:
-    """How often each step was asked since the last look."""
+    """How often each step was asked since the last call of this function."""
     found = {step: int(counted["calls"]) for step, counted in server.stats()["steps"].items()}
     server.reset()
     return found
@@ -46,7 +46,7 @@ def calls(server: Server) -> dict[str, int]:
 def index(trellis: Command, docs: Path, *options: str) -> Any:
     ended = trellis("index", str(docs), "--json", *options)
     assert ended.code == 0, ended.err
-    # What is asked again is to be seen at the server: nothing comes from the cache of answers.
+    # Without the cache of answers the server sees all that is asked again.
     assert trellis("clean", "--caches").code == 0
     return ended.json
 
@@ -57,28 +57,29 @@ def replaced(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, text: str
     monkeypatch.setenv("TRELLIS_PROMPTS", str(folder))
 
 
+@pytest.fixture
+def at_high_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_EFFORT", "high")
+
+
 def test_a_users_file_replaces_the_instruction_and_not_the_form(
     model_server: Server,
     fresh: Command,
     docs: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    at_high_effort: None,
 ) -> None:
-    monkeypatch.setenv("TRELLIS_EFFORT", "high")
-    replaced(
-        tmp_path / "mine", monkeypatch, "report", "Write about bridges.\n\n- Only about bridges."
-    )
+    own = "Write about bridges.\n\n- Only about bridges."
+    replaced(tmp_path / "mine", monkeypatch, "report", own)
     shown = fresh("prompt", "report").out
-    assert shown.startswith(
-        "--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nAnswer with"
-    )
+    assert shown.startswith(f"--- system\nStep: report\n{own}\n\nAnswer with")
     assert '"rating_reason": string' in shown
     index(fresh, docs)
     asked = [json.dumps(one) for one in model_server.requests()]
-    reports = [one for one in asked if "Step: report" in one]
-    assert reports
-    assert all("Only about bridges." in one for one in reports)
-    assert not any("Only about bridges." in one for one in asked if "Step: report" not in one)
+    with_own = ["Only about bridges." in one for one in asked]
+    assert any(with_own)
+    assert with_own == ["Step: report" in one for one in asked]
 
 
 def test_a_file_for_no_step_is_refused(
@@ -87,8 +88,7 @@ def test_a_file_for_no_step_is_refused(
     replaced(tmp_path / "mine", monkeypatch, "reprot", "Write about bridges.")
     ended = fresh("status")
     assert ended.code == 2
-    assert "'reprot'" in ended.err
-    assert "'report'" in ended.err
+    assert all(name in ended.err for name in ("'reprot'", "'report'"))
     monkeypatch.setenv("TRELLIS_PROMPTS", str(tmp_path / "nowhere"))
     assert "nowhere" in fresh("status").err
 
@@ -99,28 +99,21 @@ def test_another_prompt_makes_just_what_depends_on_it_anew(
     docs: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    at_high_effort: None,
 ) -> None:
-    monkeypatch.setenv("TRELLIS_EFFORT", "high")
     index(fresh, docs)
     first = calls(model_server)
     assert first["extract"] == len(ROWS)
     assert {"summarize", "relate", "report"} <= first.keys()
     assert not index(fresh, docs)["published"]
     assert calls(model_server) == {}
-    dependent = {
-        "report": {"report"},
-        "relate": {"relate", "report"},
-        "extract": {"extract"},
-        "resolve": set[str](),
-    }
-    for step, again in dependent.items():
+    for step in ("report", "relate", "extract", "resolve"):
         replaced(tmp_path / "mine", monkeypatch, step, "Do as before, in fewer words.")
-        report = index(fresh, docs)
-        assert report["kept_prompts"] is None, "the user has changed it"
+        assert index(fresh, docs)["kept_prompts"] is None, "the user has changed it"
         made = calls(model_server)
-        # The scripted model writes the same as before: what rests on it keeps its hash.
-        assert set(made) - again <= ({"report"} if step == "relate" else set()), step
-        assert all(made[name] == first[name] for name in again & {step}), step
+        # The scripted model writes the same as before, so that most reports keep their hashes.
+        assert made.keys() <= {step, "report"} if step == "relate" else made.keys() <= {step}, step
+        assert made.get(step) == first.get(step), step
     assert not index(fresh, docs)["published"]
 
 
@@ -128,7 +121,7 @@ def test_another_prompt_makes_just_what_depends_on_it_anew(
 def earlier(
     fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
-    """Indexes as an earlier version would, whose prompts of some steps were others."""
+    """Indexes as an earlier version would, with other prompts of some steps."""
 
     def indexed(*worded_otherwise: str) -> None:
         for step in worded_otherwise:
@@ -139,7 +132,7 @@ def earlier(
             then: Any = staging.meta.get_meta(AUTHORS)
             note_makers(staging, open_runtime(load_settings({"workspace": fresh.workspace})))
             now: Any = staging.meta.get_meta(AUTHORS)
-            # The user's settings are those of today: the words were the version's own.
+            # With the settings of now, the other words seem to be the version's own.
             staging.meta.put_meta(AUTHORS, {step: [then[step][0], now[step][1]] for step in now})
             staging.publish()
 
@@ -155,17 +148,10 @@ def test_a_new_versions_prompts_wait_for_remake(
     assert (kept["kept_prompts"]["steps"], kept["published"]) == (["extract", "report"], False)
     assert "--remake makes it anew: about " in fresh("index", str(docs)).out
     assert calls(model_server) == {}
-    write_rows(
-        docs,
-        [
-            *ROWS,
-            {"id": "new", "title": "New", "text": "Mira Sand met Kai Ott in Port Nolla in 1950."},
-        ],
-    )
+    new = {"id": "new", "title": "New", "text": "Mira Sand met Kai Ott in Port Nolla in 1950."}
+    write_rows(docs, [*ROWS, new])
     assert index(fresh, docs)["kept_prompts"]
-    assert calls(model_server)["extract"] == 1, (
-        "what is new is read with the new prompt, what was there stays"
-    )
+    assert calls(model_server)["extract"] == 1, "only the new document is read"
     assert index(fresh, docs, "--remake")["kept_prompts"] is None
     assert calls(model_server)["extract"] == len(ROWS) + 1
     assert not index(fresh, docs)["published"]

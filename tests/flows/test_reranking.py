@@ -1,11 +1,9 @@
-"""A reranker between retrieval and filter: the order changes as its scores say; without one nothing
-is asked of any.
-
-And the cross-encoder that checks sentences: what loads torch is in one file, which one process
+"""A reranker between retrieval and filter orders the passages by its scores; without one no step
 runs.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,42 +14,22 @@ from tests.server.client import Server
 from tests.workspaces import write_rows
 
 QUESTION = "Which bridge did Tomas Reyd design?"
-# By words and graph the first is nearest: it names all; a reranker may see it otherwise.
-ROWS = [
-    {
-        "id": "a",
-        "title": "Tomas Reyd",
-        "text": "Tomas Reyd was born in Velin, and drew bridges as a child.",
-    },
-    {
-        "id": "b",
-        "title": "Orla Bridge",
-        "text": "The design that Tomas Reyd made for this bridge was built in 1931.",
-    },
-    {
-        "id": "c",
-        "title": "Velin Ferry",
-        "text": "The ferry carried cattle until the bridge opened.",
-    },
-    {
-        "id": "d",
-        "title": "Ana Korb",
-        "text": "Ana Korb taught Tomas Reyd and saw every bridge of his.",
-    },
-]
-# What a reranker is to read of each: under its title, where the text does not begin with it.
-READ = {
-    row["id"]: row["text"]
-    if row["text"].startswith(row["title"])
-    else f"{row['title']}\n{row['text']}"
-    for row in ROWS
+# By words and graph the first is nearest: it names all. A reranker may see it otherwise.
+TEXTS = {
+    "Tomas Reyd": "Tomas Reyd was born in Velin, and drew bridges as a child.",
+    "Orla Bridge": "The design that Tomas Reyd made for this bridge was built in 1931.",
+    "Velin Ferry": "The ferry carried cattle until the bridge opened.",
+    "Ana Korb": "Ana Korb taught Tomas Reyd and saw every bridge of his.",
 }
+# A reranker reads each text under its title, unless the text begins with it.
+READ = {text if text.startswith(title) else f"{title}\n{text}" for title, text in TEXTS.items()}
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base")
-    return indexed_by_command(write_rows(folder / "bridges.jsonl", ROWS), folder)
+    rows = [{"id": title, "title": title, "text": text} for title, text in TEXTS.items()]
+    return indexed_by_command(write_rows(folder / "bridges.jsonl", rows), folder)
 
 
 @pytest.fixture
@@ -61,10 +39,17 @@ def bridges(base: Path, fresh: Command) -> Command:
     return fresh
 
 
-def order(command: Command) -> list[str]:
-    return [
-        passage["document"] for passage in command("retrieve", QUESTION, "--json").json["passages"]
-    ]
+@pytest.fixture
+def ranker(without_settings: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server as a reranker alone."""
+    monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
+    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
+    return without_settings
+
+
+def retrieved(command: Command, *options: str) -> list[Any]:
+    passages: list[Any] = command("retrieve", QUESTION, *options, "--json").json["passages"]
+    return passages
 
 
 def test_without_a_reranker_no_step_runs_and_nothing_is_counted(
@@ -73,46 +58,40 @@ def test_without_a_reranker_no_step_runs_and_nothing_is_counted(
     steps: list[str] = []
     with watched(lambda name, begins: steps.append(name)):
         answer = bridges("ask", QUESTION, "--json").json
-    assert "retrieve" in steps
-    assert "rerank" not in steps
+    assert ("retrieve" in steps, "rerank" in steps) == (True, False)
     assert (answer["trace"]["reranking"], "rerank" in answer["usage"]["by_step"]) == (None, False)
     assert without_settings.stats()["calls"] == 0
 
 
-def test_a_served_reranker_orders_the_passages_and_is_in_trace_and_usage(
-    bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
+def test_a_served_reranker_orders_the_passages(
+    bridges: Command, ranker: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = order(bridges)
-    monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
+    with monkeypatch.context() as without:
+        without.delenv("TRELLIS_RERANKER")
+        before = [passage["document"] for passage in retrieved(bridges)]
     answer = bridges("ask", QUESTION, "--json").json
-    (request,) = without_settings.requests()
+    (request,) = ranker.requests()
     body = request["body"]
     assert isinstance(body, dict)
-    assert body["query"] == QUESTION
-    assert set(body["documents"]) == set(READ.values())
+    assert (body["query"], set(body["documents"])) == (QUESTION, READ)
     trace, usage = answer["trace"]["reranking"], answer["usage"]["by_step"]["rerank"]
     assert (trace["model"].partition("@")[0], trace["passages"]) == ("ranker", 4)
     assert sorted(trace["ranks"]) == [1, 2, 3, 4] != trace["ranks"]
     assert (usage["calls"], usage["cost_usd"]) == (1, None)
     after = [passage["document"] for passage in answer["passages"]]
-    assert after == [before[rank - 1] for rank in trace["ranks"]] == order(bridges)
+    assert after == [before[rank - 1] for rank in trace["ranks"]]
+    assert after == [passage["document"] for passage in retrieved(bridges)]
     scores = [passage["score"] for passage in answer["passages"]]
     assert scores == sorted(scores, reverse=True)
-    # Of so many candidates only k go on.
-    assert len(bridges("retrieve", QUESTION, "--k", "1", "--json").json["passages"]) == 1
+    assert len(retrieved(bridges, "--k", "1")) == 1, "k passages of all candidates"
 
 
-def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
-    bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
+def test_a_reranker_that_refuses_is_an_error_with_a_remedy(
+    bridges: Command, ranker: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
-    monkeypatch.setenv("TRELLIS_RERANKER_API_KEY", "made-up-key-of-the-ranker")
-    without_settings.misbehave(
-        {"kind": "unauthorized", "step": "rerank", "says": "made-up-key-of-the-ranker"}
-    )
+    key = "made-up-key-of-the-ranker"
+    monkeypatch.setenv("TRELLIS_RERANKER_API_KEY", key)
+    ranker.misbehave({"kind": "unauthorized", "step": "rerank", "says": key})
     ended = bridges("ask", QUESTION)
-    assert ended.code == 1
-    assert "TRELLIS_RERANKER_API_KEY" in ended.err
-    assert "made-up-key-of-the-ranker" not in ended.err + bridges("status", "--json").out
+    assert (ended.code, "TRELLIS_RERANKER_API_KEY" in ended.err) == (1, True)
+    assert key not in ended.err + bridges("status", "--json").out

@@ -1,7 +1,6 @@
-"""The pages of a run, as records make them: golden files, and text of documents that stays text.
+"""The pages of a run: golden files, and text of documents that stays text.
 
-What they are made of lies beside them. They were looked at in the user interface; after a change
-look again before you replace them.
+They were looked at in Prefect's user interface; after a change look again before you replace them.
 """
 
 from pathlib import Path
@@ -21,24 +20,11 @@ HOSTILE = (
     '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example '
     "[a](b) | #quot;"
 )
+COSTS = {"model": "openai/small", "calls": 3, "input_tokens": 900, "output_tokens": 200}
+OTHERS = {"model": "openai/big", "calls": 1, "input_tokens": 400, "output_tokens": 80}
 USED = [
-    UsageRow(
-        step="extract",
-        model="openai/small",
-        calls=3,
-        input_tokens=900,
-        output_tokens=200,
-        cost_usd=0.0042,
-    ),
-    UsageRow(
-        step="report",
-        model="openai/big",
-        calls=1,
-        input_tokens=400,
-        output_tokens=80,
-        cost_usd=None,
-        seconds=2,
-    ),
+    UsageRow.model_validate({"step": "extract", **COSTS, "cost_usd": 0.0042}),
+    UsageRow.model_validate({"step": "report", **OTHERS, "cost_usd": None, "seconds": 2}),
 ]
 REPORT = Report(
     community="com_1",
@@ -68,17 +54,14 @@ def test_the_pages_of_a_run_and_a_question(name: str, page: str) -> None:
     assert page == (GOLDEN / name).read_text(encoding="utf-8").removesuffix("\n")
 
 
-def test_nothing_to_do_is_said_and_long_lists_are_cut() -> None:
-    idle = {
-        "published": False,
-        "documents": DocumentCounts(unchanged=3),
-        "skipped": (),
-        "dead_letters": 0,
-    }
-    report = INDEXED.model_copy(update=idle)
-    text = index_page(report, ["notes"], [], [], [])
+def test_nothing_to_do_is_said() -> None:
+    idle = {"published": False, "documents": DocumentCounts(unchanged=3)}
+    text = index_page(INDEXED.model_copy(update=idle), ["notes"], [], [], [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text
-    text = index_page(report, ["s"], [LETTER] * 70, [], [])
+
+
+def test_long_lists_are_cut() -> None:
+    text = index_page(INDEXED, ["notes"], [LETTER] * 70, [], [])
     assert (text.count("429 from the model"), "and 20 more" in text) == (50, True)
 
 

@@ -1,6 +1,4 @@
-"""Wherever the batches of an index run are done, the same is published and everything is accounted
-for.
-"""
+"""Wherever the batches of an index run are done, the same is published, and all calls count."""
 
 import asyncio
 import importlib.util
@@ -29,6 +27,7 @@ from tests.workspaces import quays, write_rows
 
 pytestmark = pytest.mark.slow
 
+Run = tuple[IndexReport, Export]
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None,
     reason="it is not installed: pip install 'trellis-rag[dask]'",
@@ -37,33 +36,25 @@ needs_dask = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two batches and a half of chunks, and triples whose weights have to travel."""
+    """Two batches and a half of chunks, and a triple whose weight has to travel."""
     triple = {"s": "Quay 3", "p": "lies in", "o": "Velin", "weight": 2.5}
     return write_rows(tmp_path_factory.mktemp("runners") / "docs.jsonl", [*quays(160), triple])
 
 
 def opened(workspace: Path, **settings: object) -> Runtime:
-    # The model of embeddings takes seconds to load in each worker: one test embeds.
-    given = {
-        "workspace": workspace,
-        "runner_workers": 2,
-        "embedding": "none",
-        "concurrency": 32,
-        **settings,
-    }
-    return open_runtime(load_settings(given))
+    # The bundled embedder takes seconds to load in each worker: one test embeds.
+    given = {"runner_workers": 2, "embedding": "none", "concurrency": 32, **settings}
+    return open_runtime(load_settings({"workspace": workspace, **given}))
 
 
-async def indexed(corpus: Path, runtime: Runtime) -> tuple[IndexReport, Export]:
+async def indexed(corpus: Path, runtime: Runtime) -> Run:
     report = await build_index([corpus], IndexOptions(), runtime)
     with runtime.workspace.read() as generation:
         return report, export(generation)
 
 
 @pytest.fixture(scope="module")
-def expected(
-    corpus: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[IndexReport, Export]:
+def expected(corpus: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What a run in this process gives."""
     server_process.reset()
     server_process.settle(latency_ms=0)
@@ -73,7 +64,7 @@ def expected(
 
 @pytest.fixture
 def discreet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fails the test in which this process, or a worker on its terminal, tells the key."""
+    """Fail the test in which this process, or a worker on its terminal, shows the key."""
     with caplog.at_level(logging.DEBUG):
         yield
     said = capfd.readouterr()
@@ -83,14 +74,13 @@ def discreet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 @needs_dask
 @pytest.mark.usefixtures("discreet")
 async def test_dask_publishes_the_same_and_accounts_for_all(
-    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+    corpus: Path, expected: Run, tmp_path: Path, model_server: Server
 ) -> None:
     here, published = expected
     there, found = await indexed(corpus, opened(tmp_path / "there", runner="dask"))
     assert found == published
-    assert {name: used.calls for name, used in there.usage.by_step.items()} == {
-        name: counted["calls"] for name, counted in model_server.stats()["steps"].items()
-    }
+    calls = {name: counted["calls"] for name, counted in model_server.stats()["steps"].items()}
+    assert {name: used.calls for name, used in there.usage.by_step.items()} == calls
     assert there.usage.input_tokens == here.usage.input_tokens
 
 
@@ -103,35 +93,39 @@ def cluster() -> Iterator[Any]:
         yield started
 
 
+@pytest.fixture
+def joined(cluster: Any, expected: Run, model_server: Server, tmp_path: Path) -> Runtime:
+    """A runtime on that cluster, with a slow model."""
+    model_server.settle(latency_ms=300)
+    return opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
+
+
+async def begun(corpus: Path, runtime: Runtime, server: Server) -> "asyncio.Task[Run]":
+    """An index run that has made some calls."""
+    run = asyncio.create_task(indexed(corpus, runtime))
+    await asyncio.to_thread(wait_for, lambda: server.stats()["calls"] >= 20, "calls of the run")
+    return run
+
+
 @needs_dask
 async def test_a_cancelled_run_leaves_a_joined_cluster(
-    cluster: Any,
-    corpus: Path,
-    expected: tuple[IndexReport, Export],
-    tmp_path: Path,
-    model_server: Server,
+    cluster: Any, corpus: Path, expected: Run, joined: Runtime, model_server: Server
 ) -> None:
-    there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
-    run = await begun(corpus, there, model_server)
+    run = await begun(corpus, joined, model_server)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
     model_server.settle(latency_ms=0)
-    _, found = await indexed(corpus, there)
+    _, found = await indexed(corpus, joined)
     assert found == expected[1]
     assert len(cluster.scheduler.workers) == 2
 
 
 @needs_dask
 async def test_a_batch_outlives_the_worker_that_had_it(
-    cluster: Any,
-    corpus: Path,
-    expected: tuple[IndexReport, Export],
-    tmp_path: Path,
-    model_server: Server,
+    cluster: Any, corpus: Path, expected: Run, joined: Runtime, model_server: Server
 ) -> None:
-    there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
-    run = await begun(corpus, there, model_server)
+    run = await begun(corpus, joined, model_server)
     os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
     report, found = await run
     assert (found, report.dead_letters) == (expected[1], 0)
@@ -145,16 +139,6 @@ async def test_a_runner_without_its_package_says_what_to_install(
         await indexed(corpus, opened(tmp_path, runner="dask"))
 
 
-async def begun(
-    corpus: Path, runtime: Runtime, server: Server
-) -> "asyncio.Task[tuple[IndexReport, Export]]":
-    """An index run on a slow model server that has had calls of it."""
-    server.settle(latency_ms=300)
-    run = asyncio.create_task(indexed(corpus, runtime))
-    await asyncio.to_thread(wait_for, lambda: server.stats()["calls"] >= 20, "calls of the run")
-    return run
-
-
 @needs_dask
 async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "docs.jsonl", ROWS)
@@ -165,14 +149,13 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
         with runtime.workspace.read() as generation:
             hashes = [window.text_hash for window in generation.vectors.windows()]
             vectors.append(generation.vectors.get(runtime.embedder.name, hashes))
-    assert len(vectors[0]) == 2
-    assert vectors[0].keys() == vectors[1].keys()
-    for key, vector in vectors[0].items():
-        assert np.allclose(vector, vectors[1][key], atol=1e-5)
+    here, there = vectors
+    assert len(here) == 2
+    assert here.keys() == there.keys()
+    assert all(np.allclose(vector, there[key], atol=1e-5) for key, vector in here.items())
 
 
 def test_workers_keep_the_limits_together() -> None:
-    shared = shared_out(
-        load_settings({"concurrency": 16, "rpm": 100, "tpm": 1000}, {}), workers=4, machines=2
-    )
+    settings = load_settings({"concurrency": 16, "rpm": 100, "tpm": 1000}, {})
+    shared = shared_out(settings, workers=4, machines=2)
     assert (shared.concurrency, shared.rpm, shared.tpm) == (4, 50, 500)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from flows.index import IndexOptions, build_index
 from flows.operations.diff import diff
 from flows.session import open_session
@@ -35,31 +34,22 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Chinese document.
     """
     folder = tmp_path_factory.mktemp("versions")
+    options = IndexOptions(allow_removals=True)
     for rows in (ROWS, [ROWS[0] | {"text": AFTER}, ROWS[1] | {"id": "korb"}, FERRY]):
         source = write_rows(folder / "docs.jsonl", rows)
-        assert (
-            main(
-                [
-                    "index",
-                    str(source),
-                    "--workspace",
-                    str(folder / "ws"),
-                    "--json",
-                    "--allow-removals",
-                ]
-            )
-            == 0
-        )
+        asyncio.run(build_index([source], options, opened(folder / "ws")))
     return folder / "ws"
 
 
 @pytest.fixture
-def two(changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+def two(
+    changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], unembedded: None
+) -> Command:
     """The command on a copy with both generations."""
     return Command(copy_of(changed, tmp_path / "two"), capsys)
 
 
-def test_back_is_the_reverse_of_forth_and_every_item_is_counted_once(changed: Path) -> None:
+def test_back_is_the_reverse_of_forth(changed: Path) -> None:
     forth, back = diff(1, 2, workspace=changed), diff(2, 1, workspace=changed)
     with Workspace(changed).read(1) as old, Workspace(changed).read(2) as new:
         counts = {
@@ -76,55 +66,47 @@ def test_back_is_the_reverse_of_forth_and_every_item_is_counted_once(changed: Pa
     assert diff(2, workspace=changed).same
 
 
-def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Command) -> None:
-    shown = two("diff", "1")
-    assert (shown.code, shown.out.splitlines()[0]) == (0, "From generation 1 to generation 2")
-    assert "documents: 1 added, 1 removed, 2 changed, 0 as before" in shown.out
-    assert "  + Velin Ferry (ferry)" in shown.out.splitlines()
+def test_diff_names_what_changed(two: Command) -> None:
+    shown = two("diff", "1").out
+    assert shown.startswith("From generation 1 to generation 2\n")
+    assert "documents: 1 added, 1 removed, 2 changed, 0 as before" in shown
+    assert "  + Velin Ferry (ferry)\n" in shown
     found = two("diff", "1", "2", "--json").json
     assert found["documents"]["added"] == [{"id": "ferry", "label": "Velin Ferry"}]
-    told = {
+    fields = {
         one["id"]: {field["field"]: field for field in one["fields"]}
         for one in found["documents"]["changed"]
     }
-    assert told["korb"] == {"id": {"field": "id", "before": "reyd", "after": "korb"}}, (
-        "the same text by another name"
-    )
-    assert (
-        "412" in told["bridge"]["text"]["before"],
-        "430" in told["bridge"]["text"]["after"],
-    ) == (True, True)
+    # The same text by another name.
+    assert fields["korb"] == {"id": {"field": "id", "before": "reyd", "after": "korb"}}
+    text = fields["bridge"]["text"]
+    assert ("412" in text["before"], "430" in text["after"]) == (True, True)
     assert "Ivo Lamm" in {one["label"] for one in found["entities"]["added"]}
     assert "托马斯·雷德" in {one["label"] for one in found["entities"]["removed"]}
+
+
+def test_an_unknown_generation_names_those_that_exist(two: Command) -> None:
     unknown = two("diff", "1", "7", "--json")
     assert (unknown.code, unknown.json["error"]["type"]) == (2, "UnknownGeneration")
     assert "Kept: 1, 2" in unknown.json["error"]["remedy"]
+    assert two("rollback", "9").code == two("ask", LENGTH, "--as-of", "9").code == 2
 
 
-def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
-    """It may hold the document."""
-    generations = two.workspace / "generations"
-    (generations / "000001" / "manifest.json").unlink()
-    (generations / "000001" / "generation.duckdb").write_bytes(b"damaged")
-    assert two("forget", "ferry").code == 0
-    assert [one["number"] for one in two("generations", "--json").json] == [3]
-
-
-def test_generations_can_be_listed_and_rolled_back_to(two: Command) -> None:
-    assert [one["number"] for one in two("generations", "--json").json] == [1, 2]
+def test_generations_can_be_rolled_back_to(two: Command) -> None:
     assert (two("show", "ferry").code, two("show", "ferry", "--as-of", "1").code) == (0, 2)
     assert two("rollback", "1", "--json").json == {"generation": 1, "before": 2}
     assert two("show", "ferry").code == 2
-    assert two("rollback", "9").code == 2
-    kinds = [two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"]]
+
+
+def test_a_rollback_takes_back_what_was_edited(two: Command) -> None:
+    def kind() -> object:
+        return two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"]
+
+    before = kind()
     assert two("graph", "edit", "Tomas Reyd", "--kind", "monument").code == 0
-    for number in (1, 3):
-        kinds.append(two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"])
+    for number, expected in ((2, before), (3, "monument")):
         assert two("rollback", str(number)).code == 0
-    kinds.append(two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"])
-    assert kinds == [kinds[0], "monument", kinds[0], "monument"], (
-        "a rollback takes back what was edited"
-    )
+        assert kind() == expected
     assert len(two("graph", "edits", "--json").json) == 1
 
 
@@ -132,16 +114,54 @@ def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None
     now, then = two("ask", LENGTH, "--json").json, two("ask", LENGTH, "--as-of", "1", "--json").json
     assert (now["generation"], then["generation"]) == (2, 1)
     assert ("430" in now["answer"], "412" in then["answer"]) == (True, True)
-    questions = write_rows(
-        tmp_path / "q.jsonl", [{"id": 1, "question": LENGTH}, {"id": 2, "question": "Velin Ferry"}]
-    )
-    batch = two("ask", "--questions", str(questions), "--as-of", "1").rows
-    assert "412" in batch[0]["answer"]
-    assert "Lamm" not in str(batch[1])
+    rows = [{"id": 1, "question": LENGTH}, {"id": 2, "question": "Velin Ferry"}]
+    questions = write_rows(tmp_path / "q.jsonl", rows)
+    first, second = two("ask", "--questions", str(questions), "--as-of", "1").rows
+    assert "412" in first["answer"]
+    assert "Lamm" not in str(second)
     found = two("retrieve", LENGTH, "--as-of", "1", "--json").json
     assert {passage["document"] for passage in found["passages"]} <= {"bridge", "reyd", "桥"}
-    assert two("ask", LENGTH, "--as-of", "9").code == 2
 
+
+# --- forgetting ---
+
+
+def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
+    damaged = two.workspace / "generations" / "000001"  # it may hold the document
+    (damaged / "manifest.json").unlink()
+    (damaged / "generation.duckdb").write_bytes(b"damaged")
+    assert two("forget", "ferry").code == 0
+    assert [one["number"] for one in two("generations", "--json").json] == [3]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_forgotten_row_leaves_its_uploaded_file(
+    encoding: str, fresh: Command, unembedded: None
+) -> None:
+    uploads = fresh.workspace / "uploads"
+    uploads.mkdir(parents=True)
+    file = write_rows(uploads / "rows.jsonl", quays(2))
+    file.write_text(file.read_text("utf-8"), encoding)
+    assert fresh("index", str(uploads)).code == 0
+    report = fresh("forget", "d1", "--json").json
+    assert (report["uploads"], report["files"]) == (["rows.jsonl"], [])
+    left = file.read_text("utf-8")
+    assert ("Quay 0" in left, "Quay 1" in left) == (True, False)
+
+
+def test_an_upload_with_no_row_to_take_out_is_reported_as_left(
+    fresh: Command, unembedded: None
+) -> None:
+    file = fresh.workspace / "uploads" / "rows.jsonl"
+    file.parent.mkdir(parents=True)
+    write_rows(file, quays(2))
+    assert fresh("index", str(file.parent)).code == 0
+    file.write_bytes(b"\0\x01 no text any more")
+    report = fresh("forget", "d1", "--json").json
+    assert (report["uploads"], report["files"]) == ([], [str(file)])
+
+
+# --- earlier versions ---
 
 WRITTEN = {
     int(path.name.removeprefix("format_").removesuffix(".tar.gz")): path
@@ -167,7 +187,7 @@ def test_a_workspace_of_an_earlier_version(version: int, tmp_path: Path) -> None
         answer = asyncio.run(asked("Who built Quay 3 of Velin?", session))
         assert "Ana Korb" in answer.answer
         assert all(citation.verified for citation in answer.citations)
-    source = write_rows(tmp_path / "more.jsonl", [*quays(6)[4:]])
+    source = write_rows(tmp_path / "more.jsonl", quays(6)[4:])
     report = asyncio.run(build_index([source], IndexOptions(), opened(workspace)))
     assert (report.generation, report.documents.added) == (3, 2)
     assert [info.number for info in opened(workspace).workspace.generations()] == [1, 2, 3]

@@ -1,8 +1,6 @@
-"""Runs every compiled pattern of the product on long texts made of its own parts: `python -m
-tests.hostile.patterns`.
+"""Run each pattern of the product on long texts of its own parts (`python -m` runs all of them).
 
-Each pattern has a process of its own, which the system ends where one search takes more than
-SECONDS of the processor.
+Each pattern runs in a process of its own, which the system ends after SECONDS of processor time.
 """
 
 import ast
@@ -19,16 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# The parts of parsed patterns have no types.
+# The modules that parse patterns have no types.
 kind: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
 Tree = Iterable[tuple[Any, Any]]
 
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
-WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
-# of the processor: a linear search takes some milliseconds, a quadratic one half a minute
-SECONDS = 2.0
+WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # matched once a line, from its beginning
+SECONDS = 2.0  # A linear search takes some milliseconds, a quadratic one half a minute.
 SEARCHES = {
     f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 }
@@ -45,21 +42,18 @@ def modules() -> Iterator[ModuleType]:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Each pattern that a module holds, also inside its tables, or names where it searches, by
-    module and name.
-    """
+    """Return each pattern that a module compiles, also in tables, or passes to `re`, by name."""
     found: dict[str, re.Pattern[str]] = {}
     for module in modules():
-        held = [(name, pattern) for name, value in vars(module).items() for pattern in _held(value)]
+        held = [
+            (name, pattern)
+            for name, value in vars(module).items()
+            for pattern in _within(value, 3, re.Pattern)
+        ]
         for name, pattern in (*held, *_in_calls(module)):
             if pattern not in found.values():
                 found[f"{module.__name__}.{name}#{len(found)}"] = pattern
     return found
-
-
-def _held(value: object) -> Iterator[re.Pattern[str]]:
-    """What a module has compiled."""
-    yield from _within(value, 3, re.Pattern)
 
 
 def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:
@@ -71,8 +65,9 @@ def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:
 
 
 def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The texts that are given to `re.search` and the like; for one that a loop names, all in the
-    module's tables.
+    """Yield the patterns in calls of `re.search` and the like.
+
+    For a variable of a loop these are all texts in the module's tables that look like patterns.
     """
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in SEARCHES and node.args:
@@ -80,12 +75,10 @@ def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
                 # Our own source.
                 texts = [eval(ast.unparse(node.args[0]), vars(module))]  # noqa: S307
             except NameError:
-                tables = [
-                    value for value in vars(module).values() if isinstance(value, tuple | dict)
-                ]
                 texts = [
                     text
-                    for table in tables
+                    for table in vars(module).values()
+                    if isinstance(table, tuple | dict)
                     for text in _within(table, 3, str)
                     if set(text) & set("\\[(|*+")
                 ]
@@ -95,7 +88,7 @@ def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def sample(tree: Tree) -> str:
-    """A text that a parsed pattern matches, as far as its parts tell one."""
+    """Return a text that a parsed pattern matches, if possible."""
     return "".join(_sample(code, argument) for code, argument in tree)
 
 
@@ -135,7 +128,7 @@ def _of_set(parts: list[tuple[Any, Any]]) -> str:
 
 
 def repeats(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:
-    """For each repetition what may stand before it, and what is repeated."""
+    """Yield what stands before each repetition, and what it repeats."""
     for code, argument in tree:
         match code, argument:
             case code, (_, _, inner) if code in _REPEATS:
@@ -152,9 +145,7 @@ def repeats(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 def texts(pattern: re.Pattern[str], length: int) -> list[str]:
-    """Long texts that nearly match: each repetition on and on, alone and with what stands before
-    it, and the whole.
-    """
+    """Return long texts that nearly match: repetitions, alone and after what precedes them."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
     whole = sample(tree)
     parts = {(before, unit) for before, unit in repeats(tree) if unit}
@@ -174,7 +165,7 @@ def texts(pattern: re.Pattern[str], length: int) -> list[str]:
 
 
 def searched(name: str, pattern: re.Pattern[Any], text: str) -> None:
-    """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
+    """Use the pattern as its module does: only from the beginning where it only matches there."""
     module, _, variable = name.partition("#")[0].rpartition(".")
     given: Any = (
         text.encode("utf-8", "surrogatepass") if isinstance(pattern.pattern, bytes) else text
@@ -190,12 +181,12 @@ def searched(name: str, pattern: re.Pattern[Any], text: str) -> None:
 
 
 def too_slow(name: str, pattern: re.Pattern[str]) -> str:
-    """The text, shortened, on which the pattern takes more than SECONDS; none of them: empty."""
+    """Return the beginning of a text on which the pattern takes more than SECONDS, if any."""
     reading, writing = os.pipe()
     if child := os.fork():
         os.close(writing)
-        with os.fdopen(reading, encoding="utf-8", errors="replace") as told:
-            last = (told.read().splitlines() or [""])[-1]
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as tried:
+            last = (tried.read().splitlines() or [""])[-1]
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert ended in {0, -signal.SIGVTALRM}, name
         return last if ended else ""
@@ -208,7 +199,7 @@ def too_slow(name: str, pattern: re.Pattern[str]) -> str:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         broken = 0
     finally:
-        os._exit(broken)  # the child of the fork goes no further, whatever happens to it
+        os._exit(broken)  # The child goes no further, whatever happens to it.
 
 
 def main() -> int:

@@ -1,6 +1,4 @@
-"""Whatever bytes a file holds, whatever a filter or a reply says: an error of ours, or a sound
-result.
-"""
+"""Any bytes of a file, any filter and any reply give an error of ours or a sound result."""
 
 import tempfile
 from contextlib import suppress
@@ -20,19 +18,11 @@ from tasks.load.sources import read_sources
 from tasks.tables.relations import relations_of
 from tests.hostile.test_documents import sound
 
-FILTER = st.lists(
-    st.one_of(
-        st.sampled_from(
-            "( ) and or not = < in like is null , year title 'x' 1 2024-01-01 `".split()
-        ),
-        st.text(),
-    ),
-    max_size=12,
-)
-RECORDS = st.lists(
-    st.one_of(st.sampled_from(["E\t", "R\t", "END", "\n", "{", '"', "[", "found", ":"]), st.text()),
-    max_size=20,
-)
+TOKENS = "( ) and or not = < in like is null , year title 'x' 1 2024-01-01 `".split()
+FILTER = st.lists(st.sampled_from(TOKENS) | st.text(), max_size=12).map(" ".join)
+SIGNS = ["E\t", "R\t", "END", "\n", "{", '"', "[", "found", ":"]
+REPLY = st.lists(st.sampled_from(SIGNS) | st.text(), max_size=20).map("".join)
+TEXT = st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace"))
 
 
 @pytest.mark.parametrize(
@@ -40,12 +30,7 @@ RECORDS = st.lists(
     ["md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"],
 )
 @settings(max_examples=25)
-@given(
-    content=st.one_of(
-        st.binary(max_size=400),
-        st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")),
-    )
-)
+@given(content=st.binary(max_size=400) | TEXT)
 def test_any_bytes(ending: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, f"a.{ending}").write_bytes(content)
@@ -53,13 +38,13 @@ def test_any_bytes(ending: str, content: bytes) -> None:
 
 
 @given(FILTER)
-def test_any_filter(words: list[str]) -> None:
+def test_any_filter(expression: str) -> None:
     with suppress(FilterError):
-        check_filter(" ".join(words))
+        check_filter(expression)
 
 
-@given(RECORDS)
-def test_any_reply(pieces: list[str]) -> None:
+@given(REPLY)
+def test_any_reply(reply: str) -> None:
     for form, signature in ((Extract.output_format, ExtractGraph), (StepAdapter(), AnswerQuestion)):
         with suppress(NotAsAsked):
-            assert set(form.read(signature, "".join(pieces))) == set(signature.output_fields)
+            assert set(form.read(signature, reply)) == set(signature.output_fields)

@@ -1,6 +1,4 @@
-"""Hostile questions, filters, settings, replies of models and archives: an error in words, or a
-sound result.
-"""
+"""Hostile questions, filters, settings, replies and archives give an error or a sound result."""
 
 import io
 import json
@@ -9,6 +7,7 @@ import re
 import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +44,7 @@ Result = TypeVar("Result")
 
 
 def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, Result | None]:
-    """The words of a refusal, or none and the result; any other error is a failure."""
+    """Return the words of a refusal, or none and the result."""
     try:
         return "", work()
     except refusals as error:
@@ -58,10 +57,8 @@ def test_a_row_of_questions(
 ) -> None:
     (tmp_path / "rows.jsonl").write_text(text_of(case["content"]) + "\n")
     workspace = str(session.runtime.workspace.root)
-    assert main(["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]) in (
-        0,
-        1,
-    )
+    command = ["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]
+    assert main(command) in (0, 1)
     ended = capsys.readouterr()
     assert "Traceback" not in ended.err
     (answered,) = ended.out.splitlines()
@@ -87,9 +84,8 @@ def test_what_is_no_file(
         os.mkfifo(place)
     else:
         place.symlink_to(file)
-    questions = write_rows(
-        tmp_path / "questions.jsonl", [{"id": "q", "question": "Who designed Orla Bridge?"}]
-    )
+    row = {"id": "q", "question": "Who designed Orla Bridge?"}
+    questions = write_rows(tmp_path / "questions.jsonl", [row])
     given = {"FILE": place, "FOLDER": place.parent, "QUESTIONS": questions}
 
     def filled(words: str) -> str:
@@ -97,11 +93,8 @@ def test_what_is_no_file(
 
     for name, value in case.get("environment", {}).items():
         monkeypatch.setenv(name, filled(value))
-    workspace = (
-        session.runtime.workspace.root
-        if case["command"][0] not in ("restore", "index")
-        else tmp_path / "ws"
-    )
+    is_new = case["command"][0] in ("restore", "index")
+    workspace = tmp_path / "ws" if is_new else session.runtime.workspace.root
     assert main([*map(filled, case["command"]), "--workspace", str(workspace)]) in (2, 5)
     assert "Traceback" not in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} <= {"given", "questions.jsonl", "ws"}
@@ -146,9 +139,8 @@ def test_a_filter(case: Case, session: Session) -> None:
 @of("settings")
 def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
     file = tmp_path / "trellis.toml"
-    file.write_bytes(
-        bytes.fromhex(case["hex"]) if "hex" in case else text_of(case["content"]).encode()
-    )
+    is_binary = "hex" in case
+    file.write_bytes(bytes.fromhex(case["hex"]) if is_binary else text_of(case["content"]).encode())
     environment = {"TRELLIS_CONFIG": str(file), "TRELLIS_LM_API_KEY": KEY}
     error, settings = tried(lambda: load_settings({}, environment), SettingsError)
     assert case.get("says", "") in error
@@ -156,18 +148,12 @@ def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
 
 
 @of("replies")
-@pytest.mark.parametrize("step", ["extract", "answer"])
-def test_a_reply_of_a_model(case: Case, step: str) -> None:
-    form, task = (
-        (Extract.output_format, ExtractGraph)
-        if step == "extract"
-        else (StepAdapter(), AnswerQuestion)
-    )
-    signature = task
+def test_a_reply_of_a_model(case: Case) -> None:
     reply = restore(without_thinking(text_of(case["content"])))
-    error, outputs = tried(lambda: form.read(signature, reply), NotAsAsked)
-    assert len(error) < 2_000
-    assert error or set(outputs or ()) == set(signature.output_fields)
+    for form, signature in ((Extract.output_format, ExtractGraph), (StepAdapter(), AnswerQuestion)):
+        error, outputs = tried(partial(form.read, signature, reply), NotAsAsked)
+        assert len(error) < 2_000
+        assert error or set(outputs or ()) == set(signature.output_fields)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +167,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(archive: Path, case: Case) -> bytes:
-    """The archive's bytes with the change that the case names."""
+    """Return the archive's bytes with the change that the case names."""
     whole = archive.read_bytes()
     if "cut" in case:
         return whole[: int(len(whole.rstrip(b"\0")) * case["cut"])]
@@ -206,10 +192,7 @@ def changed(archive: Path, case: Case) -> bytes:
         for number in range(3, case.get("add_many", 0))
     }
     with tarfile.open(fileobj=made, mode="w") as written:
-        for name, content in [
-            *entries.items(),
-            *(list(entries.items()) if case.get("twice") else []),
-        ]:
+        for name, content in [*entries.items()] * (2 if case.get("twice") else 1):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             written.addfile(entry, io.BytesIO(content))

@@ -1,6 +1,4 @@
-"""Hostile requests, byte by byte: each is answered in words, changes nothing outside, and holds up
-nobody.
-"""
+"""Hostile requests get an answer, change nothing outside the workspace, and block nobody."""
 
 import select
 import socket
@@ -20,9 +18,8 @@ from tests.patience import PATIENCE
 from tests.service.conftest import client_of, keys_of
 from tests.workspaces import indexed
 
-CASES = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))[
-    "requests"
-]["cases"]
+TABLE = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))
+CASES = TABLE["requests"]["cases"]
 PIECE = 1 << 20
 
 
@@ -33,7 +30,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(small: Path) -> Iterator[tuple[httpx.Client, str]]:
-    """A client with a key of the role `edit`, and the key."""
+    """A client of the role `edit`, and its key."""
     (key,), rows = keys_of("edit")
     limits = RequestLimits(upload_bytes=1000, piece_seconds=2)
     with pytest.MonkeyPatch.context() as patch:
@@ -43,7 +40,7 @@ def service(small: Path) -> Iterator[tuple[httpx.Client, str]]:
 
 
 def sent(client: httpx.Client, head: bytes, length: int) -> tuple[int, bytes]:
-    """How many bytes of a body without a length were taken, and the answer."""
+    """Return how many bytes of a body without a length the service took, and its answer."""
     place, taken, answer = urlsplit(str(client.base_url)), 0, b""
     with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as connection:
         connection.sendall(head)
@@ -53,13 +50,13 @@ def sent(client: httpx.Client, head: bytes, length: int) -> tuple[int, bytes]:
                 taken += PIECE
             while piece := connection.recv(65536):
                 answer += piece
-        except OSError:  # it does not read on: what it said has come
+        except OSError:  # The service has closed the connection; its answer has arrived.
             pass
     return taken, answer
 
 
 def head_of(case: dict[str, Any], key: str) -> bytes:
-    """The bytes of a request, its body included where it has a length."""
+    """Return the bytes of a request, with its body where that has a length."""
 
     def words(name: str, default: str) -> str:
         given = case.get(name, default)
@@ -67,10 +64,8 @@ def head_of(case: dict[str, Any], key: str) -> bytes:
 
     if "raw" in case:
         return words("raw", "").encode("latin-1")
-    body, lines = (
-        words("body", "").encode(),
-        [words("headers", ""), words("key", "authorization: Bearer {KEY}")],
-    )
+    body = words("body", "").encode()
+    lines = [words("headers", ""), words("key", "authorization: Bearer {KEY}")]
     lines += ["transfer-encoding: chunked"] * ("sends" in case)
     lines += [f"content-length: {len(body)}"] * bool(body and "headers" not in case)
     first = f"{words('method', 'GET')} {words('target', '/api/v1/status')} HTTP/1.1"
@@ -90,7 +85,7 @@ def test_a_request(case: dict[str, Any], service: tuple[httpx.Client, str], smal
     taken, answer = sent(client, head_of(case, key), case.get("sends", 0))
     top, _, body = answer.partition(b"\r\n\r\n")
     assert taken <= case.get("at_most", 0)
-    if not answer and case.get("cut"):  # it is cut off while it still sends, and cannot read why
+    if not answer and case.get("cut"):  # Cut off while it was sending, it cannot read the answer.
         assert client.get("/health").json() == {"status": "ok"}
         assert not list(small.parent.rglob("out*"))
         return
@@ -98,7 +93,7 @@ def test_a_request(case: dict[str, Any], service: tuple[httpx.Client, str], smal
     assert b"Traceback" not in answer
     assert key.encode() not in answer
     assert str(small).encode() not in answer or int(top.split()[1]) == 200
-    assert b"text/html" not in top, "no markup of theirs is shown as ours"
+    assert b"text/html" not in top
     assert b"root:" not in body
-    assert not list(small.parent.rglob("out*")), "nothing is written where it was refused"
+    assert not list(small.parent.rglob("out*"))
     assert client.get("/health").json() == {"status": "ok"}

@@ -1,17 +1,13 @@
-"""A model server that misbehaves: what passes leaves no trace in the graph, what stays is told with
-its remedy.
-"""
+"""A server that misbehaves: passing faults leave no trace, lasting ones are told with a remedy."""
 
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from prompts.engine.errors import (
     BadKey,
-    ContextOverflow,
     EngineError,
     ModelMisconfigured,
     QuotaExhausted,
@@ -20,6 +16,7 @@ from prompts.engine.errors import (
 from prompts.extract import EXAMPLES, Extract, ExtractGraph
 from storage.errors import NoGeneration
 from storage.export import Export
+from storage.run_records import IndexReport
 from tests.models.running import Place
 from tests.server.client import Server
 from tests.workspaces import write_rows
@@ -29,23 +26,21 @@ WORLDS = (
     ("Olle Brandt", "Mira Sand", "Jon Aske", "Kestrel Quay", "Saltmere Fen", "Tern Rock"),
     ("Petra Lind", "Ulf Moen", "Rut Hald", "Ambel Crossing", "Norrick Mill", "Gull Stone"),
 )
+Rule = Mapping[str, object]
 
 
-def passage(number: int) -> dict[str, object]:
+def passage(number: int) -> Rule:
     """Some place, built and visited by people of its world."""
     *people, quay, mill, rock = WORLDS[number % 3]
     turn = number // 3
     place = (quay, mill, rock)[turn % 3]
     who, other = people[turn // 2 % 3], people[(turn // 2 + 1 + turn % 2) % 3]
-    text = (
-        f"{place} was built by {who}. {other} visited {place} in {1900 + number}. {who} met "
-        f"{other}."
-    )
+    built, visited = f"{place} was built by {who}.", f"{other} visited {place} in {1900 + number}."
+    text = f"{built} {visited} {who} met {other}."
     return {"id": f"d{number}", "title": place, "text": text}
 
 
-ROWS: list[Mapping[str, object]] = [passage(number) for number in range(24)]
-Rule = Mapping[str, object]
+ROWS = [passage(number) for number in range(24)]
 
 
 @pytest.fixture(scope="module")
@@ -65,51 +60,31 @@ def undisturbed(
     return calm.graph(), server_process.stats()["calls"]
 
 
-def named(rule: Rule) -> str:
-    return "-".join(map(str, rule.values()))
+PASSING = {
+    "rate_limit": 1,
+    "server_error": 1,
+    "cut": 1,
+    "hang": 1,
+    "malformed": 0,
+    "refusal": 1,
+    "truncated": 1,
+    "thinking": 0,
+}
+MORE: Mapping[str, Rule] = {"rate_limit": {"retry_after": "2"}, "hang": {"seconds": 60}}
 
 
-# Kind and more, and how many further calls each costs.
-PASSING: list[tuple[Rule, int]] = [
-    ({"kind": "rate_limit", "retry_after": "2"}, 1),
-    ({"kind": "server_error"}, 1),
-    ({"kind": "reset"}, 1),
-    ({"kind": "cut"}, 1),
-    ({"kind": "hang", "seconds": 60}, 1),
-    ({"kind": "html"}, 1),
-    ({"kind": "malformed"}, 0),
-    ({"kind": "round"}, 0),
-    ({"kind": "refusal"}, 1),
-    ({"kind": "truncated"}, 1),
-    ({"kind": "thinking"}, 0),
-]
-
-
-AT_ONCE = ("rate_limit", "server_error", "cut", "hang", "malformed", "refusal", "thinking")
-
-
-def as_cases(rules: list[tuple[Rule, Any]]) -> list[Any]:
-    """The rules as parameters; the kinds that are like another's wait for `make patient`."""
-    return [
-        pytest.param(
-            rule, more, id=named(rule), marks=() if rule["kind"] in AT_ONCE else pytest.mark.patient
-        )
-        for rule, more in rules
-    ]
-
-
-@pytest.mark.parametrize(("rule", "extra"), as_cases(PASSING))
+@pytest.mark.parametrize(("kind", "further_calls"), PASSING.items())
 async def test_what_passes_leaves_no_trace(
-    rule: Rule, extra: int, undisturbed: tuple[Export, int], place: Place, source: Path
+    kind: str, further_calls: int, undisturbed: tuple[Export, int], place: Place, source: Path
 ) -> None:
     graph, calls = undisturbed
-    place.server.misbehave({"step": "extract", "nth": 2, **rule})
+    place.server.misbehave({"step": "extract", "nth": 2, "kind": kind, **MORE.get(kind, {})})
     # Short for the server that hangs alone: on a slow machine others answer late too.
-    report = await place.index(source, timeout=5.0 if rule["kind"] == "hang" else 120.0)
+    report = await place.index(source, timeout=5.0 if kind == "hang" else 120.0)
     stats = place.server.stats()
-    assert stats["kinds"][rule["kind"]] == 1
+    assert stats["kinds"][kind] == 1
     assert place.graph() == graph
-    assert stats["calls"] == calls + extra
+    assert stats["calls"] == calls + further_calls
     assert report.dead_letters == 0
 
 
@@ -128,42 +103,40 @@ async def test_what_no_call_can_escape_ends_the_run_at_once(
     with pytest.raises(ModelMisconfigured, match=remedy) as caught:
         await place.index(source, concurrency=2)
     assert caught.type is error
-    assert place.server.stats()["steps"][step]["calls"] <= 6, (
-        "it went on although nothing could succeed"
-    )
+    assert place.server.calls(step) <= 6, "it went on although nothing could succeed"
     with pytest.raises(NoGeneration):
         place.graph()
     place.server.misbehave()
-    report = await place.index(source)
-    assert report.published
+    assert (await place.index(source)).published
     assert place.server.stats()["repeated"] <= 6
 
 
-REFUSING: list[tuple[Rule, str]] = [
-    ({"kind": "overflow_openai"}, "TRELLIS_CHUNK_TOKENS"),
-    ({"kind": "refusal"}, "a model that follows the form"),
-    ({"kind": "content_filter"}, "Use another model for this text"),
-    ({"kind": "refusal_field"}, "Use another model for this text"),
-    ({"kind": "server_error"}, "Run again later"),
-    ({"kind": "reset"}, "Check that its server runs"),
-]
-
-
-@pytest.mark.parametrize(("rule", "remedy"), as_cases(REFUSING))
-async def test_one_passage_that_never_succeeds_is_a_dead_letter(
-    rule: Rule, remedy: str, place: Place, source: Path
-) -> None:
-    place.server.misbehave({"step": "extract", "text": "1903", **rule})
-    report = await place.index(source)
+def check_letter(place: Place, report: IndexReport, step: str, error: str, remedy: str) -> None:
+    """One passage, and no more, is a dead letter with this error and remedy."""
     (letter,) = place.dead_letters()
-    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
+    assert (letter.step, report.dead_letters, report.published) == (step, 1, True)
+    assert error in letter.error
     assert remedy in letter.remedy
-    assert letter.error
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("overflow_openai", "TRELLIS_CHUNK_TOKENS"),
+        ("refusal", "a model that follows the form"),
+        ("refusal_field", "Use another model for this text"),
+        ("server_error", "Run again later"),
+    ],
+)
+async def test_one_passage_that_never_succeeds_is_a_dead_letter(
+    kind: str, remedy: str, place: Place, source: Path
+) -> None:
+    place.server.misbehave({"step": "extract", "text": "1903", "kind": kind})
+    check_letter(place, await place.index(source), "extract", "", remedy)
     place.server.misbehave()
     place.server.reset()
     again = await place.index(source)
-    assert (again.dead_letters, again.published) == (0, True)
-    assert place.server.stats()["steps"]["extract"]["calls"] == 1
+    assert (again.dead_letters, again.published, place.server.calls()) == (0, True, 1)
 
 
 @pytest.mark.parametrize(
@@ -176,81 +149,53 @@ async def test_a_server_gets_its_requests_as_it_takes_them(
     place.server.misbehave({"kind": kind})
     report = await place.index(source, concurrency=1)
     assert (place.graph(), report.dead_letters) == (graph, 0)
-    assert place.server.stats()["calls"] == calls + refused, "it is told once"
+    assert place.server.stats()["calls"] == calls + refused, "it refuses once"
     (answer,) = await place.ask("Who built Orla Bridge?")
     assert answer.answer
     assert place.server.stats()["kinds"].keys() == {kind}
 
 
-async def test_the_lines_before_a_cut_are_kept_and_the_report_says_so(
-    place: Place, source: Path
-) -> None:
+async def test_the_lines_before_a_cut_are_kept_and_reported(place: Place, source: Path) -> None:
     place.server.misbehave({"step": "extract", "text": "1903", "kind": "truncated"})
     report = await place.index(source)
     assert (report.dead_letters, report.published) == (0, True)
-    (told,) = report.skipped
-    assert told.path == "extract (openai/m)"
-    assert told.reason == "left out 1 line of its answers that hold no record"
-
-
-async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and_no_thin_graph(
-    place: Place, tmp_path: Path
-) -> None:
-    long = " ".join(
-        [*["It rained in Velin Town that day."] * 160, "Ana Korb met Tomas Reyd there."]
-    )
-    source = write_rows(
-        tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}]
-    )
-    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1200})
-    report = await place.index(source, chunk_tokens=2000)
-    (letter,) = place.dead_letters()
-    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
-    assert "read only" in letter.error
-    assert "it cuts long requests" in letter.error
-    assert "OLLAMA_CONTEXT_LENGTH" in letter.remedy
-    assert "TRELLIS_CHUNK_TOKENS" in letter.remedy
-    assert place.server.stats()["steps"]["extract"]["calls"] == report.chunks, (
-        "it is not tried again"
-    )
-    again = await place.index(source, chunk_tokens=100)
-    assert (again.dead_letters, again.published) == (0, True)
-    assert "Ana Korb" in str(place.graph()["relations"])
-    assert not holds_examples(place.graph())
-
-
-EXTRACTED = Extract.output_format.write(ExtractGraph, EXAMPLES[0])
+    (skipped,) = report.skipped
+    assert skipped.path == "extract (openai/m)"
+    assert skipped.reason == "left out 1 line of its answers that hold no record"
 
 
 def holds_examples(graph: Export) -> bool:
     return any(name in str(graph) for name in ("Harrow", "Quist", "Brandt & Sons", "南溪"))
 
 
-@pytest.mark.parametrize(
-    ("step", "text", "said"), [("extract", "1903", EXTRACTED)], ids=["extract"]
-)
-async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_of_the_graph(
-    step: str, text: str, said: str, place: Place, source: Path
+async def test_a_passage_that_was_cut_silently_is_a_dead_letter(
+    place: Place, tmp_path: Path
 ) -> None:
-    place.server.misbehave({"step": step, "text": text, "kind": "says_only", "says": said})
+    rain = "It rained in Velin Town that day. " * 160
+    row = {"id": "long", "title": "Rain", "text": f"{rain}Ana Korb met Tomas Reyd there."}
+    source = write_rows(tmp_path / "docs.jsonl", [*ROWS, row])
+    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1200})
+    report = await place.index(source, chunk_tokens=2000)
+    remedy = "OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS"
+    check_letter(place, report, "extract", "it cuts long requests", remedy)
+    assert place.server.calls() == report.chunks, "it is not tried again"
+    again = await place.index(source, chunk_tokens=100)
+    assert (again.dead_letters, again.published) == (0, True)
+    assert "Ana Korb" in str(place.graph()["relations"])
+    assert not holds_examples(place.graph())
+
+
+async def test_an_example_is_no_answer_to_what_was_cut(place: Place, source: Path) -> None:
+    example = Extract.output_format.write(ExtractGraph, EXAMPLES[0])
+    place.server.misbehave(
+        {"step": "extract", "text": "1903", "kind": "says_only", "says": example}
+    )
     report = await place.index(source)
-    (letter,) = place.dead_letters()
-    assert (letter.step, report.dead_letters, report.published) == (step, 1, True)
-    assert "repeats the example of the prompt" in letter.error
-    assert letter.remedy
+    check_letter(place, report, "extract", "repeats the example of the prompt", "model")
     assert not holds_examples(place.graph())
     place.server.misbehave()
     again = await place.index(source)
     assert (again.dead_letters, again.published) == (0, True)
-
-
-async def test_a_question_that_the_server_cut_without_a_word_says_so(
-    place: Place, source: Path
-) -> None:
-    await place.index(source)
-    place.server.misbehave({"kind": "overflow_silent", "over": 600, "step": "answer"})
-    with pytest.raises(ContextOverflow, match=r"cuts long requests.*OLLAMA_CONTEXT_LENGTH"):
-        await place.ask("Who built Orla Bridge, Holm Light and Velin Town?")
 
 
 @pytest.mark.parametrize(
@@ -263,10 +208,7 @@ async def test_what_no_model_sums_up_is_quoted_and_a_dead_letter(
 ) -> None:
     graph, _ = undisturbed
     place.server.misbehave({"step": step, "text": text, "kind": "refusal"})
-    report = await place.index(source)
-    (letter,) = place.dead_letters()
-    assert (letter.step, report.dead_letters, report.published) == (step, 1, True)
-    assert "a model that follows the form" in letter.remedy
+    check_letter(place, await place.index(source), step, "", "a model that follows the form")
     found = place.graph()
     assert len(found[kind]) == len(graph[kind])
     assert sum(row not in graph[kind] for row in found[kind]) == 1

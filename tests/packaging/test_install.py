@@ -1,4 +1,4 @@
-"""Does `.make/install.py` hand pip's settings to uv, take torch without CUDA, and do without uv?"""
+"""`.make/install.py` hands pip's settings to uv, takes torch without CUDA, and works without uv."""
 
 import os
 import re
@@ -34,52 +34,53 @@ find-links = /elsewhere
 
 
 def wheel(folder: Path, name: str, version: str, *needs: str) -> None:
-    """A package without modules."""
-    described = f"{name}-{version}.dist-info"
-    metadata = [
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}",
-        *(f"Requires-Dist: {need}" for need in needs),
-    ]
+    """Write a package without modules."""
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {need}\n" for need in needs)
+    tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{described}/METADATA", "\n".join(metadata) + "\n")
-        archive.writestr(
-            f"{described}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{described}/RECORD", "")
-
-
-def installed(folder: Path) -> set[str]:
-    return {path.name.removesuffix(".dist-info") for path in folder.glob("*.dist-info")}
-
-
-def environment_with(**variables: str) -> dict[str, str]:
-    """That of this process, without what pip and uv would go by."""
-    mine = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))
-    }
-    return mine | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_OFFLINE": "1"} | variables
-
-
-def run(python: Path | str, environment: Mapping[str, str], *arguments: str) -> str:
-    command = [str(python), str(INSTALL), *arguments]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+        for file, text in (("METADATA", metadata), ("WHEEL", tags), ("RECORD", "")):
+            archive.writestr(f"{name}-{version}.dist-info/{file}", text)
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """What a machine without a network has: an application that needs torch, and torch, of the
-    version in use.
-    """
+    """All packages that a machine without a network has: an application, and torch twice."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     wheel(folder, "application", "1.0", "torch")
     wheel(folder, "torch", "2.13.0")
     wheel(folder, "torch", "2.13.0+cpu")
     return folder
+
+
+@pytest.fixture
+def environment(wheels: Path) -> dict[str, str]:
+    """The variables of this process, with the wheels as pip's only source."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    return kept | {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_INDEX": "1",
+        "UV_OFFLINE": "1",
+    }
+
+
+def installed(folder: Path) -> set[str]:
+    return {path.name.removesuffix(".dist-info") for path in folder.glob("*.dist-info")}
+
+
+def run(
+    python: Path | str, environment: Mapping[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(python), str(INSTALL), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 def test_what_is_configured_for_pip_reaches_uv(
@@ -101,38 +102,28 @@ def test_what_is_configured_for_pip_reaches_uv(
         "UV_SYSTEM_CERTS": "true",
         "SSL_CERT_FILE": "/certificates/all.pem",
     }
-    assert {"--no-index", "--only-binary=numpy", "--only-binary=scipy"} <= set(
-        uv_arguments(settings)
-    )
+    arguments = set(uv_arguments(settings))
+    assert {"--no-index", "--only-binary=numpy", "--only-binary=scipy"} <= arguments
 
 
 @pytest.mark.packaging
-def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_path: Path) -> None:
+def test_uv_takes_torch_without_cuda(environment: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("uv", reason="pip has set this up")
-    environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
-    output = run(sys.executable, environment, "--target", str(tmp_path / "target"), "application")
-    expected = {
-        "application-1.0",
-        "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0",
-    }
-    assert installed(tmp_path / "target") == expected
-    assert output == ""  # nothing of pip, which stands in where uv fails
+    done = run(sys.executable, environment, "--target", str(tmp_path / "target"), "application")
+    torch = "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0"
+    assert installed(tmp_path / "target") == {"application-1.0", torch}
+    assert (done.returncode, done.stdout) == (0, ""), "pip, which is the second choice, says more"
 
 
 @pytest.mark.packaging
-def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(
-    wheels: Path, tmp_path: Path
+def test_a_package_with_another_hash_is_not_installed(
+    wheels: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("uv", reason="pip has set this up")
-    (version,) = re.findall(
-        r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE
-    )
-    wheel(wheels, "idna", version)
-    command = [sys.executable, str(INSTALL), "--target", str(tmp_path / "target"), "idna"]
-    environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    pinned = re.search(r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert pinned
+    wheel(wheels, "idna", pinned[1])
+    done = run(sys.executable, environment, "--target", str(tmp_path / "target"), "idna")
     assert done.returncode != 0
     assert "also not by pip" in done.stdout
     assert installed(tmp_path / "target") == set()
@@ -140,19 +131,21 @@ def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(
 
 @pytest.mark.slow
 @pytest.mark.packaging
-def test_pip_does_it_where_uv_cannot_be_had(wheels: Path, tmp_path: Path) -> None:
+def test_pip_does_it_where_uv_cannot_be_had(
+    wheels: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
     venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = tmp_path.glob("venv/lib/python*/site-packages")
     (site / "pip").symlink_to(Path(pip.__file__).parent)
-    environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
-    output = run(python, environment, "application")
-    assert "pip does" in output
+    done = run(python, environment, "application")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pip does" in done.stdout
     assert {"application-1.0", "torch-2.13.0+cpu"} <= installed(site)
 
-    # And where there is no build for CPUs, it says so and takes the one that there is.
+    # Where there is no build for CPUs, it says so and takes the one that there is.
     (wheels / "torch-2.13.0+cpu-py3-none-any.whl").unlink()
     subprocess.run([python, "-m", "pip", "uninstall", "-qy", "torch"], env=environment, check=True)
-    output = run(python, environment, "application")
-    assert ("No build of torch for CPUs" in output) == (sys.platform == "linux")
+    done = run(python, environment, "application")
+    assert ("No build of torch for CPUs" in done.stdout) == (sys.platform == "linux")
     assert "torch-2.13.0" in installed(site)

@@ -1,9 +1,7 @@
-"""Does the built wheel work where no checkout is, also in a folder that has packages with the names
-of ours?
+"""The built wheel works without a checkout, also beside packages with the names of ours.
 
 One wheel and one environment serve all tests here. The environment sees the dependencies of the
-running one through a path file, so that nothing is downloaded or installed twice; the editable
-install of the checkout is not seen that way.
+running one through a path file: nothing is downloaded, and the editable install is not seen.
 """
 
 import os
@@ -12,120 +10,80 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE
+from tests.server.client import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("flows", "tasks", "prompts", "storage")
-IMPORTED_FROM = "import {0}; print({0}.__file__)\n"
 
 pytestmark = pytest.mark.packaging
 
 
-@dataclass(frozen=True)
-class Installed:
-    """An environment that holds the wheel; commands run in `folder`."""
-
-    prefix: Path
-    folder: Path
-
-    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PYTHON", "TRELLIS_"))
-        }
-        return subprocess.run(
-            [self.prefix / "bin" / command, *arguments],
-            cwd=self.folder,
-            env=kept,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+def run(command: object, *arguments: str, folder: Path = ROOT) -> str:
+    """The output of a command that must succeed, without our variables and Python's."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "TRELLIS_"))
+    }
+    done = subprocess.run(
+        [str(command), *arguments],
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(folder),
-        str(ROOT),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+    options = ("--wheel", "--no-isolation", "--outdir", str(folder))
+    run(sys.executable, "-m", "build", *options, str(ROOT))
     (path,) = folder.glob("*.whl")
     return path
 
 
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the commands of an environment that holds the wheel."""
     prefix = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(prefix, symlinks=True)
-    python = str(prefix / "bin" / "python")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--no-deps",
-        "--no-index",
-        "-q",
-        str(wheel),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    target = ("--python", str(prefix / "bin" / "python"))
+    options = ("--no-deps", "--no-index", "-q")
+    run(sys.executable, "-m", "pip", *target, "install", *options, str(wheel))
     (site,) = prefix.glob("lib/python*/site-packages")
-    # Only now: pip would take the running environment's editable install for this wheel, and
-    # install nothing.
+    # Only now: pip would take the editable install that this path leads to for the wheel.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    return prefix
-
-
-@pytest.fixture
-def elsewhere(environment: Path, tmp_path: Path) -> Installed:
-    """A folder with nothing in it."""
-    return Installed(environment, tmp_path)
-
-
-def contents(wheel: Path) -> set[str]:
-    return {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    return prefix / "bin"
 
 
 def on_disk(folder: str, inside: str) -> set[str]:
-    files = (
-        path
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
-    return {f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" for path in files}
+    files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+    return {
+        f"{inside}/{path.relative_to(ROOT / folder).as_posix()}"
+        for path in files
+        if "__pycache__" not in path.parts
+    }
 
 
-def test_the_wheel_holds_the_packages_and_the_sample_corpus_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_packages_and_sample_corpus_alone(wheel: Path) -> None:
     samples = {
         name for name in on_disk("examples", "flows/_examples") if Path(name).suffix != ".py"
     }
     expected = samples.union(*(on_disk(package, package) for package in PACKAGES))
-    assert contents(wheel) == expected
-    assert any(name.startswith("flows/_examples/corpus/") for name in samples), (
-        "the sample corpus is missing"
-    )
-    assert {f"{package}/py.typed" for package in PACKAGES} <= expected
-    assert "storage/schema.sql" in expected
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert any(name.startswith("flows/_examples/corpus/") for name in samples)
+    assert {"storage/schema.sql", *(f"{package}/py.typed" for package in PACKAGES)} <= expected
 
 
 def test_a_plain_install_needs_no_constraints(wheel: Path) -> None:
@@ -137,34 +95,28 @@ def test_a_plain_install_needs_no_constraints(wheel: Path) -> None:
     assert (metadata["Name"], metadata["License-Expression"]) == ("trellis-rag", "Apache-2.0")
 
 
-def test_the_command_works_beside_packages_of_the_same_names(elsewhere: Installed) -> None:
+def test_the_command_works_beside_packages_of_the_same_names(
+    programs: Path, tmp_path: Path
+) -> None:
     for name in ("flows", "tasks"):
-        (elsewhere.folder / name).mkdir()
-        (elsewhere.folder / name / "__init__.py").write_text(
-            f"OWNER = 'the person, {name}'\n", encoding="utf-8"
-        )
-    done = elsewhere.run("trellis", "--help")
-    assert done.returncode == 0, done.stderr
-    assert "usage: trellis" in done.stdout.lower()
-    assert {path.name for path in elsewhere.folder.iterdir()} == {"flows", "tasks"}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("OWNER = 'the person'\n", encoding="utf-8")
+    assert "usage: trellis" in run(programs / "trellis", "--help", folder=tmp_path).lower()
+    assert {path.name for path in tmp_path.iterdir()} == {"flows", "tasks"}
 
 
-def test_what_is_imported_elsewhere_is_the_wheel(elsewhere: Installed) -> None:
-    done = elsewhere.run(
-        "python", "-c", "".join(IMPORTED_FROM.format(package) for package in PACKAGES)
-    )
-    assert [line.startswith(str(elsewhere.prefix)) for line in done.stdout.splitlines()] == [
-        True
-    ] * 4, done.stderr
+def test_what_is_imported_elsewhere_is_the_wheel(programs: Path, tmp_path: Path) -> None:
+    code = "".join(f"import {package}; print({package}.__file__)\n" for package in PACKAGES)
+    places = run(programs / "python", "-c", code, folder=tmp_path).splitlines()
+    assert [place.startswith(str(programs.parent)) for place in places] == [True] * 4
 
 
 @pytest.mark.slow
-def test_the_demo_from_the_wheel_shows_answers_with_their_sources(elsewhere: Installed) -> None:
-    done = elsewhere.run("trellis", "demo")
-    assert done.returncode == 0, done.stderr
+def test_the_demo_of_the_wheel_shows_answers_with_sources(programs: Path, tmp_path: Path) -> None:
+    output = run(programs / "trellis", "demo", folder=tmp_path)
     families = "one fact", "steps to follow", "the whole collection", "the graph alone"
-    assert all(f"\n{family}" in done.stdout for family in families)
-    assert done.stdout.count("\n[1] ") == 10
-    for told in ("23 added", "mode traverse", "Try next"):
-        assert told in done.stdout
-    assert [path.name for path in elsewhere.folder.iterdir()] == [".trellis-demo"]
+    assert all(f"\n{family}" in output for family in families)
+    assert output.count("\n[1] ") == 10
+    for words in ("23 added", "mode traverse", "Try next"):
+        assert words in output
+    assert [path.name for path in tmp_path.iterdir()] == [".trellis-demo"]

@@ -1,4 +1,4 @@
-"""Steps whose model is scripted, at an effort, and what is looked at in the tests of all steps."""
+"""Steps with a scripted model at an effort, and what they asked."""
 
 from typing import Any, TypeVar
 
@@ -18,9 +18,7 @@ Made = TypeVar("Made", bound=Step)
 def scripted(
     step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any
 ) -> Made:
-    """A step on a model that gives these answers in turn, each the value of the step's one output
-    field.
-    """
+    """A step whose model gives these values of its one output field in turn."""
     made = step(Models({}, policy=Policy.of(effort)), **arguments)
     (field,) = step.task.output_fields
     made.lm = DummyLM([{field: answer} for answer in answers], adapter=dspy.JSONAdapter())

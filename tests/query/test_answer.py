@@ -1,9 +1,8 @@
-"""What a model writes reaches the user word for word: markers bound to quotes, sentences flagged,
-nothing replaced.
-"""
+"""Answers: a model's words are kept, markers are bound to quotes, sentences are flagged."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from prompts.engine.models import Models
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
 from tasks.citations import Source, best_quote, merged, packed
-from tests.query.steps import scripted
+from tests.query.steps import scripted, sent
 
 QUESTION = "Who designed the Orla Bridge, and how old is it in 2031?"
 BRIDGE = (
@@ -31,9 +30,6 @@ BRIDGE = (
     + "It is grey. " * 30
 )
 REYD = "Tomas Reyd was born in Velin. He studied under Ana Korb."
-
-
-ORDER = ("reasoning", "answer", "values", "answerable")
 
 
 def document(name: str, text: str) -> Document:
@@ -54,41 +50,34 @@ def stored(names: Sequence[str]) -> Mapping[str, Document]:
     return {name: DOCUMENTS[name] for name in names}
 
 
-def writer(*written: dict[str, Any], kind: type[AnswerStep] = AnswerStep) -> AnswerStep:
-    return scripted(kind, *({name: one[name] for name in ORDER if name in one} for one in written))
+def writer(written: Mapping[str, Any]) -> AnswerStep:
+    return scripted(AnswerStep, written)
+
+
+OPTIONS = AnswerOptions(stored, lambda _: 1.0)
 
 
 async def answered(text: str, strict: bool = False, **more: Any) -> Answered:
-    options = AnswerOptions(stored, lambda _: 1.0, strict=strict)
+    options = replace(OPTIONS, strict=strict)
     return await answer(QUESTION, AnswerContext(SOURCES), writer({"answer": text, **more}), options)
 
 
-WORDS = [
-    "Tomas Reyd.",
-    (
+@pytest.mark.parametrize(
+    "text",
+    [
         "The designer was Tomas Reyd [1], who came from Velin [2]. In 2031 it is 2031 - 1931 = 100 "
-        "years old [1]."
-    ),
-    (
+        "years old [1].",
         "## Answer\n\n| what | who |\n| --- | --- |\n| designer | Tomas Reyd [1] |\n\n- opened 1931"
-        " [1]\n- 412 m\n\n> so."
-    ),
-    "Der Entwurf stammt von Tomas Reyd [1]. Er wurde in Velin geboren [2].",
-    "设计者是托马斯·雷德(Tomas Reyd)[1]，他生于Velin[2]。到2031年桥龄为100年。",
-    "```python\nprint(items[1])\n```\nThe list `items[2]` is code; the bridge is long [1].",
-    "Three of the five spans are steel; see [the survey](https://example.org/a[1]). It was Reyd.",
-]
-
-
-def _bare(text: str) -> str:
-    """The text with its markers but without their numbers."""
-    return re.sub(r"\[\d+\]", "[n]", text)
-
-
-@pytest.mark.parametrize("text", WORDS, ids=range(len(WORDS)))
+        " [1]\n- 412 m\n\n> so.",
+        "设计者是托马斯·雷德(Tomas Reyd)[1]，他生于Velin[2]。到2031年桥龄为100年。",
+        "```python\nprint(items[1])\n```\nThe list `items[2]` is code; the bridge is long [1].",
+        "Three of five spans are steel; see [the survey](https://example.org/a[1]). It was Reyd.",
+    ],
+)
 async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
     found = await answered(text)
-    assert _bare(found.text) == _bare(text)
+    # Markers are kept, but may get other numbers.
+    assert re.sub(r"\[\d+\]", "[n]", found.text) == re.sub(r"\[\d+\]", "[n]", text)
     assert (found.answered_by, found.removed_markers) == ("model", ())
     assert all(one.verified for one in found.citations)
     assert all(one.marker in found.text or one.bound_by == "program" for one in found.citations)
@@ -141,14 +130,14 @@ async def test_what_has_no_marker_is_cited_by_the_program(
         ("In [1931] it opened [1].", "In [1931] it opened [1].", ()),
     ],
 )
-async def test_markers_get_new_numbers_and_those_of_nothing_are_told(
+async def test_markers_are_renumbered_and_those_of_nothing_removed(
     written: str, told: str, removed: tuple[str, ...]
 ) -> None:
     found = await answered(written)
     assert (found.text, found.removed_markers) == (told, removed)
 
 
-async def test_a_marker_quotes_the_sentence_that_is_nearest_to_its_statement() -> None:
+async def test_a_marker_quotes_the_sentence_nearest_to_its_statement() -> None:
     found = await answered("It was designed by Reyd [1]. Its length is 412 metres [1].")
     assert [one.quote for one in found.citations] == [
         "Orla Bridge was designed by Tomas Reyd.",
@@ -165,91 +154,84 @@ async def test_strict_withholds_what_nothing_supports() -> None:
     assert (await answered(made_up, strict=True)).fallback == "abstained"
 
 
-async def test_values_are_the_model_s() -> None:
-    found = await answered("It was Reyd [1].", values=["Reyd", "Reyd", " ", "a hundred years"])
-    assert found.values == ("Reyd", "a hundred years")
-    bare = await answered("Tomas Reyd", values=["Reyd", "Ana Korb", "1"])
-    assert bare.values == ("Reyd",), "what does not stand in a bare answer is no value of it"
-
-
-async def test_markers_among_the_values_are_those_of_the_answer() -> None:
-    found = await answered("Tomas Reyd", values=["[2]", "Tomas Reyd"])
-    assert (found.text, found.values) == ("Tomas Reyd [1]", ("Tomas Reyd",))
-    assert [citation.bound_by for citation in found.citations] == ["model"]
-    assert (await answered("It was Reyd [1].", values=["[2]"])).text == "It was Reyd [1]."
+@pytest.mark.parametrize(
+    ("text", "values", "kept", "shown"),
+    [
+        (
+            "It was Reyd [1].",
+            ["Reyd", "Reyd", " ", "a hundred years"],
+            ("Reyd", "a hundred years"),
+            "It was Reyd [1].",
+        ),
+        # What does not stand in a bare answer is no value of it.
+        ("Tomas Reyd", ["Reyd", "Ana Korb", "1"], ("Reyd",), None),
+        # Markers among the values are those of the answer.
+        ("Tomas Reyd", ["[2]", "Tomas Reyd"], ("Tomas Reyd",), "Tomas Reyd [1]"),
+        ("It was Reyd [1].", ["[2]"], (), "It was Reyd [1]."),
+    ],
+)
+async def test_values_are_the_models(
+    text: str, values: list[str], kept: tuple[str, ...], shown: str | None
+) -> None:
+    found = await answered(text, values=values)
+    assert found.values == kept
+    assert shown in {None, found.text}
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("text", "answerable", "shown"),
     [
-        ({"answer": "", "answerable": False}, "The documents do not say."),
-        (
-            {"answer": "The papers only name the bridge.", "answerable": False},
-            "The papers only name the bridge.",
-        ),
-        ({"answer": "   "}, "The documents do not say."),
+        ("", False, "The documents do not say."),
+        ("   ", True, "The documents do not say."),
+        ("The papers only name the bridge.", False, "The papers only name the bridge."),
     ],
 )
 async def test_only_the_model_says_that_the_documents_do_not_say(
-    written: dict[str, Any], told: str
+    text: str, answerable: bool, shown: str
 ) -> None:
-    options = AnswerOptions(stored, lambda _: 1.0)
-    found = await answer(QUESTION, AnswerContext(SOURCES), writer(written), options)
-    assert (found.fallback, found.text, found.citations) == ("abstained", told, ())
+    found = await answered(text, answerable=answerable)
+    assert (found.fallback, found.text, found.citations) == ("abstained", shown, ())
 
 
 @pytest.mark.parametrize(
     "written", [{"answer": "It was Reyd [2]."}, {"answer": "Reyd.", "values": ["Reyd"]}]
 )
-async def test_an_answer_with_markers_or_values_outweighs_a_flag_that_there_is_none(
+async def test_markers_or_values_outweigh_a_flag_that_nothing_is_said(
     written: dict[str, Any],
 ) -> None:
-    options = AnswerOptions(stored, lambda _: 1.0)
-    found = await answer(
-        QUESTION, AnswerContext(SOURCES), writer({**written, "answerable": False}), options
-    )
+    step = writer({**written, "answerable": False})
+    found = await answer(QUESTION, AnswerContext(SOURCES), step, OPTIONS)
     assert found.fallback != "abstained"
     assert "Reyd" in found.text
 
 
-async def test_without_any_evidence_nobody_is_asked() -> None:
-    step = writer()
-    found = await answer(
-        "谁设计了奥拉桥?", AnswerContext(()), step, AnswerOptions(stored, lambda _: 1.0)
-    )
+async def test_without_any_evidence_no_model_is_asked() -> None:
+    found = await answer("谁设计了奥拉桥?", AnswerContext(()), scripted(AnswerStep), OPTIONS)
     assert (found.fallback, found.text) == ("abstained", "文档中没有说明。")
 
 
-async def test_what_needs_no_model_is_told_where_there_is_none() -> None:
+async def test_a_stated_answer_is_given_only_without_a_model() -> None:
     stated = StatedAnswer("Reyd [2]. The bridge [1].", ("Reyd",), "none", "table")
-    offline = AnswerStep(Models.offline())
-    options = AnswerOptions(stored, lambda _: 1.0)
-    found = await answer(QUESTION, AnswerContext(SOURCES), offline, options, stated)
+    context = AnswerContext(SOURCES)
+    found = await answer(QUESTION, context, AnswerStep(Models.offline()), OPTIONS, stated)
     assert (found.values, found.fallback, found.answered_by) == (("Reyd",), "none", "table")
     assert found.citations[0].quote == REYD
-    by_model = await answer(
-        QUESTION, AnswerContext(SOURCES), writer({"answer": "It was Reyd [1]."}), options, stated
-    )
+    step = writer({"answer": "It was Reyd [1]."})
+    by_model = await answer(QUESTION, context, step, OPTIONS, stated)
     assert (by_model.text, by_model.answered_by) == ("It was Reyd [1].", "model")
 
 
 async def test_the_model_reads_whole_passages_and_the_notes_of_earlier_steps() -> None:
     step = writer({"answer": "Reyd [1]."})
     context = AnswerContext(SOURCES, [Note("Answer to: Who drew it?", "Reyd [1]")])
-    options = AnswerOptions(stored, lambda _: 1.0, response="in German")
-    await answer(QUESTION, context, step, options)
-    read = step.lm.history[0]["messages"][-1]["content"]
-    for wanted in (
-        QUESTION,
-        f"[1] Orla Bridge: {BRIDGE.strip()}",
-        f"[2] Tomas Reyd: {REYD}",
-        "Answer to: Who drew it?",
-        "in German",
-    ):
-        assert wanted in read
+    await answer(QUESTION, context, step, replace(OPTIONS, response="in German"))
+    (asked,) = sent(step)
+    passages = (f"[1] Orla Bridge: {BRIDGE.strip()}", f"[2] Tomas Reyd: {REYD}")
+    for wanted in (QUESTION, *passages, "Answer to: Who drew it?", "in German"):
+        assert wanted in asked
 
 
-def test_the_longest_notes_give_way_where_a_prompt_cannot_hold_all() -> None:
+def test_the_longest_notes_are_cut_if_a_prompt_cannot_hold_all() -> None:
     steps = "\n".join(f"{number} Turn the brass wheel to the left" for number in range(1, 400))
     notes = [
         ("", steps),
@@ -272,7 +254,7 @@ def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
     assert shown == "[1] A: said\n(2) B: invented\n\n[2] B: true"
 
 
-def test_markers_of_excerpts_keep_their_numbers_and_other_brackets_are_the_documents_own() -> None:
+def test_only_marked_brackets_of_excerpts_are_markers() -> None:
     quotes = {1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)}
     text = "see [1] and rows[0] [2]\nfirst [1]"
     marks = frozenset({text.index("\n"), len(text)})
@@ -285,7 +267,7 @@ def test_markers_of_excerpts_keep_their_numbers_and_other_brackets_are_the_docum
     ]
 
 
-def test_passages_that_overlap_are_one_source_in_the_better_one_s_place() -> None:
+def test_overlapping_passages_are_one_source_at_the_better_place() -> None:
     text = "abcdefghij"
     parts = [
         Source("d", "D", text[start:end], start, ((f"c{start}", start),))
@@ -300,7 +282,7 @@ def test_passages_that_overlap_are_one_source_in_the_better_one_s_place() -> Non
     assert [found[0].chunk_at(offset) for offset in (0, 3, 4, 9)] == ["c0", "c0", "c4", "c4"]
 
 
-def test_sources_are_packed_best_first_and_one_is_always_there() -> None:
+def test_at_least_one_source_is_packed_best_first() -> None:
     assert packed(SOURCES, 1) == SOURCES[:1]
     assert packed(SOURCES, 10_000) == SOURCES
     assert packed(reversed(SOURCES), SOURCES[1].tokens + 1) == [SOURCES[1]]

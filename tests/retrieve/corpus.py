@@ -1,6 +1,6 @@
 """A small graph in memory: six passages, what they name, and the relations that they state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ NAMES = (
     "路由器",
     "LoRA微调",
 )
+# The places of the names that each passage holds.
 STANDS = {
     "bridge": (0, 1),
     "reyd": (1, 2),
@@ -54,7 +55,7 @@ STANDS = {
     "louis": (6, 2),
     "mill": (7, 8),
 }
-# source, predicate, target, the passage that states it, further keys
+# Source, predicate, target, the passage that states it, and further keys.
 STATED = (
     ("Orla Bridge", "designed by", "Tomas Reyd", "bridge", ()),
     ("Tomas Reyd", "born in", "Velin", "reyd", ("origin",)),
@@ -64,13 +65,8 @@ STATED = (
 
 
 def passage(document: str) -> Chunk:
-    return chunk_of(TEXTS[document][1], document, title=TEXTS[document][0])
-
-
-def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> SparseCounts:
-    stands = [[place in STANDS[document] for document in TEXTS] for place in range(len(entities))]
-    names, places = [entity.id for entity in entities], [chunk.id for chunk in chunks]
-    return SparseCounts(names, places, csr_matrix(np.array(stands, np.int32)))
+    title, text = TEXTS[document]
+    return chunk_of(text, document, title=title)
 
 
 def graph(
@@ -78,28 +74,25 @@ def graph(
 ) -> tuple[SearchIndex, GraphFacts, DualLevelIndex]:
     """The same graph in the forms that retrieval reads; `vectors` of its relations."""
     chunks = [passage(document) for document in TEXTS]
+    ids = {name: f"ent_{place:02}" for place, name in enumerate(NAMES)}
     entities = [
-        Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.")
-        for n, name in enumerate(NAMES)
+        Entity(id=ids[name], name=name, kind="thing", description=f"{name}.") for name in NAMES
     ]
-    pairs = pairs_of(entities, chunks)
-    alias = Alias(entity="ent_01", name="T. Reyd", reason="initials")
+    stands = [[place in STANDS[document] for document in TEXTS] for place in range(len(NAMES))]
+    pairs = SparseCounts(
+        list(ids.values()), [chunk.id for chunk in chunks], csr_matrix(np.array(stands, np.int32))
+    )
+    alias = Alias(entity=ids["Tomas Reyd"], name="T. Reyd", reason="initials")
     index = SearchIndex(chunks, postings_of(chunks), pairs, entities, [alias])
-    relations = [
-        Relation(
-            id=f"rel_{n}",
-            source=entities[NAMES.index(source)].id,
-            target=entities[NAMES.index(target)].id,
-            predicate=predicate,
-            keys=keys,
+    relations, places = [], []
+    for number, (source, predicate, target, document, keys) in enumerate(STATED):
+        name = f"rel_{number}"
+        relations.append(
+            Relation(
+                id=name, source=ids[source], target=ids[target], predicate=predicate, keys=keys
+            )
         )
-        for n, (source, predicate, target, _, keys) in enumerate(STATED)
-    ]
-    places = [
-        Occurrence(
-            item=f"rel_{n}", chunk=f"chk_{document}", start=0, end=TEXTS[document][1].index(".") + 1
-        )
-        for n, (*_, document, _) in enumerate(STATED)
-    ]
+        end = TEXTS[document][1].index(".") + 1
+        places.append(Occurrence(item=name, chunk=f"chk_{document}", start=0, end=end))
     facts = GraphFacts(ById(entities), relations, places)
-    return index, facts, DualLevelIndex(index, facts, vectors)
+    return index, facts, DualLevelIndex(index, facts, vectors or {})

@@ -30,19 +30,13 @@ def index_of(
     chunks = [chunk_of(text, title) for title, text in texts.items()]
     for title, lines in (triples or {}).items():
         chunks.append(chunk_of(lines, title, 1, id=f"chk_{title}/triples", kind="triples"))
-    names = list(kinds)
     entities = [
-        Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)
+        Entity(id=f"ent_{place}", name=name, kind=kind)
+        for place, (name, kind) in enumerate(kinds.items())
     ]
-    pairs = [
-        [
-            find_name(chunk.text if chunk.ordinal else f"{chunk.title}\n{chunk.text}", name)
-            is not None
-            for chunk in chunks
-        ]
-        for name in names
-    ]
-    stands = csr_matrix(np.array(pairs, np.int32).reshape(len(names), len(chunks)))
+    written = [chunk.text if chunk.ordinal else f"{chunk.title}\n{chunk.text}" for chunk in chunks]
+    pairs = [[find_name(text, name) is not None for text in written] for name in kinds]
+    stands = csr_matrix(np.array(pairs, np.int32).reshape(len(kinds), len(chunks)))
     stored = SparseCounts(
         [entity.id for entity in entities], [chunk.id for chunk in chunks], stands
     )

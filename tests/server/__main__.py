@@ -1,6 +1,4 @@
-"""Starts the scripted model server: `python -m tests.server --port 0` prints its address as a line
-of JSON.
-"""
+"""Starts the scripted model server (`python -m tests.server`) and prints its address as JSON."""
 
 import argparse
 import asyncio
@@ -20,11 +18,8 @@ HOST = "127.0.0.1"
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
-    parser.add_argument(
-        "--until-stdin-closes",
-        action="store_true",
-        help="end with the process that started this one",
-    )
+    ends = "end with the process that started this one"
+    parser.add_argument("--until-stdin-closes", action="store_true", help=ends)
     return parser.parse_args(arguments)
 
 

@@ -1,31 +1,24 @@
-"""The answers of the scripted model: one stated rule a step, the same answer on every machine."""
+"""The answers of the scripted model: a rule for each step, the same on every machine."""
 
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from tests.server.words import content_words, figures, is_chinese, names, sentences
 
 Fields = Mapping[str, str | Sequence[str]]
-Answered = dict[str, Any]  # the parts of an answer, with the names that the output format uses
+Answered = dict[str, Any]  # the parts of an answer, by the names of the output format
 
-# Fields that a request may have nothing in.
+# Fields that a request may lack.
 MAY_BE_EMPTY = frozenset(
     "question passages title known history names unknown around relations points documents".split()
 )
 LEAST_SHARED = 2
-MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = (
-    40,
-    60,
-    5,
-    5,
-    5,
-    2,
-)
-# A passage with fewer longer names than one in so many characters also yields single capitalised
-# words.
+MOST_ENTITIES, MOST_RELATIONS = 40, 60
+MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = 5, 5, 5, 2
+# A passage with fewer longer names than one in so many characters also yields single words.
 SPARSE = 400
 _NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
 _FINDING = re.compile(r"^\[(\d+)\]\s*(.*)$", re.M)
@@ -33,28 +26,19 @@ _COLUMN = re.compile(r"^- (?P<name>[^:\n]+): (?P<cells>.*)$", re.M)
 _YEAR = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 _DOUBT = re.compile(r"\b(?:alleged|accused|suspected)|涉嫌|据称")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b|[他她它]们?", re.I)
-_ROUTES = (
-    (
-        "algorithm",
-        "asks for steps",
-        r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤",
-    ),
-    ("catalogue", "asks for an overview", r"\bsummar|\boverview\b|\bthemes?\b|总结|概述|概括"),
-    (
-        "table",
-        "compares figures",
-        r"\bcompare\b|\bhow (?:many|much)\b|\b(?:most|high(?:er|est)) |比较|多少",
-    ),
-    ("graph", "asks for a connection", r"\bconnect|\brelat|\bwhose\b|\bof the .* of\b|关系|联系"),
-)
+_ROUTES = {
+    "algorithm": r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤",
+    "catalogue": r"\bsummar|\boverview\b|\bthemes?\b|总结|概述|概括",
+    "table": r"\bcompare\b|\bhow (?:many|much)\b|\b(?:most|high(?:er|est)) |比较|多少",
+    "graph": r"\bconnect|\brelat|\bwhose\b|\bof the .* of\b|关系|联系",
+}
 
 
 class NoRuleError(LookupError):
-    """No rule answers the request: an unknown step, or one without a field that its rule reads."""
+    """No rule answers the request: an unknown step, or a missing field."""
 
 
 def extract(fields: Fields) -> Answered:
-    """Pairs keep the order of the text and are given once in either direction."""
     return _extracted(fields, thorough=False)
 
 
@@ -69,34 +53,31 @@ def glean(fields: Fields) -> Answered:
 
 
 def _extracted(fields: Fields, *, thorough: bool) -> Answered:
-    """`thorough` takes single words however many longer names there are."""
+    """Each name, and each pair of names in a sentence, once, in the order of the text.
+
+    `thorough` takes single words however many longer names there are.
+    """
     passage = _text(fields, "passage")
     kinds = _items(fields, "kinds") if "kinds" in fields else ["thing"]
-    said = [(sentence, names(sentence)) for sentence in sentences(passage)]
-    longer = {name for _, named in said for name in named if " " in name}
+    named_in = [(sentence, names(sentence)) for sentence in sentences(passage)]
+    longer = {name for _, named in named_in for name in named if " " in name}
     single = thorough or is_chinese(passage) or len(longer) < max(2, len(passage) // SPARSE)
     entities: dict[str, Answered] = {}
     relations: dict[frozenset[str], Answered] = {}
-    for sentence, named in said:
+    for sentence, named in named_in:
         inside = [name for name in named if single or " " in name]
         for name in inside:
             kind = kinds[zlib.crc32(name.encode()) % len(kinds)]
             if len(entities) < MOST_ENTITIES:
                 entities.setdefault(name, _entity(name, kind, sentence))
-        for source, target in combinations((name for name in inside if name in entities), 2):
+        for ends in combinations((name for name in inside if name in entities), 2):
             if len(relations) < MOST_RELATIONS:
-                relations.setdefault(
-                    frozenset((source, target)), _relation(sentence, source, target)
-                )
-    claims = [
-        claim
-        for sentence, named in said
-        if (claim := _claim(sentence, [n for n in named if n in entities]))
-    ]
+                relations.setdefault(frozenset(ends), _relation(sentence, *ends))
+    claims = (_claim(text, [it for it in named if it in entities]) for text, named in named_in)
     return {
         "entities": list(entities.values()),
         "relations": list(relations.values()),
-        "claims": claims,
+        "claims": [claim for claim in claims if claim],
     }
 
 
@@ -105,11 +86,10 @@ def _entity(name: str, kind: str, sentence: str) -> Answered:
 
 
 def _relation(sentence: str, source: str, target: str) -> Answered:
-    predicate = _between(sentence, source, target)
     return {
         "source": source,
         "target": target,
-        "predicate": predicate,
+        "predicate": _between(sentence, source, target),
         "description": sentence[:200],
         "strength": 5.0,
         "keys": [],
@@ -117,27 +97,24 @@ def _relation(sentence: str, source: str, target: str) -> Answered:
 
 
 def _claim(sentence: str, named: Sequence[str]) -> Answered | None:
-    """Of the first name, with the second; the first year is the period, and a word of doubt makes
-    it suspected.
-    """
+    """About the first name in the first year; a word of doubt makes it suspected."""
     years = _YEAR.findall(sentence)
     if not years or not named:
         return None
-    status, said = "suspected" if _DOUBT.search(sentence) else "true", sentence[:200]
     return {
         "subject": named[0],
         "object": "".join(named[1:2]),
         "kind": "fact",
-        "status": status,
+        "status": "suspected" if _DOUBT.search(sentence) else "true",
         "since": years[0],
         "until": years[0],
-        "description": said,
-        "quote": said,
+        "description": sentence[:200],
+        "quote": sentence[:200],
     }
 
 
 def _between(sentence: str, source: str, target: str) -> str:
-    """The words between two names where they are one to five and short, else a fixed phrase."""
+    """The words between two names if they are one to five and short, else a fixed phrase."""
     words = re.findall(r"\w+", sentence.partition(source)[2].partition(target)[0])
     said = " ".join(words)
     return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
@@ -146,15 +123,9 @@ def _between(sentence: str, source: str, target: str) -> str:
 def resolve(fields: Fields) -> Answered:
     verdicts = []
     for number, pair in _numbered(_items(fields, "pairs")):
-        last = [side.partition(" (")[0].split()[-1:] for side in pair.split(" | ")[:2]]
-        same = last[0] == last[1]
-        verdicts.append(
-            {
-                "pair": number,
-                "reason": f"the last words are {'' if same else 'not '}equal",
-                "same": same,
-            }
-        )
+        first, second = (side.partition(" (")[0].split()[-1:] for side in pair.split(" | ")[:2])
+        reason = f"the last words are {'' if first == second else 'not '}equal"
+        verdicts.append({"pair": number, "reason": reason, "same": first == second})
     return {"verdicts": verdicts}
 
 
@@ -173,19 +144,14 @@ def relate(fields: Fields) -> Answered:
 
 def report(fields: Fields) -> Answered:
     titles = [entity.partition(":")[0].strip() for entity in _items(fields, "entities")]
+    findings = []
     statements = _numbered(_items(fields, "statements"))
-    findings = [
-        {
-            "summary": ", ".join(names(text)[:3]) or text[:40],
-            "explanation": text,
-            "statements": [number],
-        }
-        for number, text in statements[:MOST_FINDINGS]
-    ]
-    summary = statements[0][1] if statements else ""
+    for number, text in statements[:MOST_FINDINGS]:
+        summary = ", ".join(names(text)[:3]) or text[:40]
+        findings.append({"summary": summary, "explanation": text, "statements": [number]})
     return {
         "title": ", ".join(titles[:3]),
-        "summary": summary,
+        "summary": statements[0][1] if statements else "",
         "findings": findings,
         "rating_reason": f"{len(titles)} entities",
         "rating": 5.0,
@@ -193,26 +159,16 @@ def report(fields: Fields) -> Answered:
 
 
 def rewrite(fields: Fields) -> Answered:
-    question = _text(fields, "question")
-    known = [
-        name
-        for earlier in _items(fields, "history")
-        for said in sentences(earlier)
-        for name in names(said)
-    ]
-    return {
-        "question": _PRONOUN.sub(known[-1], question, count=1) if known else question,
-        "queries": [],
-    }
+    question, known = _text(fields, "question"), _names_in(_items(fields, "history"))
+    full = _PRONOUN.sub(known[-1], question, count=1) if known else question
+    return {"question": full, "queries": []}
 
 
 def keywords(fields: Fields) -> Answered:
     question = _text(fields, "question")
-    low = names(question)
-    high = sorted(
-        content_words(question) - content_words(" ".join(low)),
-        key=lambda word: (question.lower().find(word), word),
-    )
+    low, lowered = names(question), question.lower()
+    words = content_words(question) - content_words(" ".join(low))
+    high = sorted(words, key=lambda word: (lowered.find(word), word))
     return {"high": high[:MOST_KEYS], "low": low[:MOST_KEYS]}
 
 
@@ -223,80 +179,48 @@ def judge_passages(fields: Fields) -> Answered:
     for number, passage in _pieces(_text(fields, "passages")):
         shared = sorted(asked & content_words(passage))
         label = "entailment" if len(shared) >= LEAST_SHARED else "neutral"
-        judged.append(
-            {
-                "passage": number,
-                "explanation": f"shares {', '.join(shared) or 'nothing'}",
-                "label": label,
-            }
-        )
+        why = f"shares {', '.join(shared) or 'nothing'}"
+        judged.append({"passage": number, "explanation": why, "label": label})
     return {"judgements": judged}
 
 
 def route(fields: Fields) -> Answered:
-    routed = (
-        (reason, structure)
-        for structure, reason, words in _ROUTES
-        if re.search(words, _text(fields, "question"), re.I)
-    )
-    reason, structure = next(routed, ("asks for a single fact", "chunk"))
-    return {"reason": reason, "structure": structure, "confidence": 0.9, "margin": 0.6}
+    question = _text(fields, "question")
+    fitting = (name for name, words in _ROUTES.items() if re.search(words, question, re.I))
+    structure = next(fitting, "chunk")
+    return {"reason": "by its words", "structure": structure, "confidence": 0.9, "margin": 0.6}
 
 
 def choose(fields: Fields) -> Answered:
-    whole = (
-        re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I)
-        is not None
-    )
+    whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I)
     return {"reason": "by its words", "about": "whole" if whole else "part", "confidence": 0.9}
 
 
 def structurize(fields: Fields) -> Answered:
-    """An element for each sentence with a figure (the first of them, exactly as written), else for
-    the first one; as cells, triples, steps and lines, of which those that are asked for are sent.
-    """
+    """An element for each sentence with a figure, or for the first one, in all forms."""
     title, given = _text(fields, "title"), _numbered(_text(fields, "sentences").splitlines())
-    told = [(number, text) for number, text in given if figures(text)] or given[:1]
-    made: Answered = {"description": f"{title}: {len(told)} elements"}
-    named = [(number, text, names(text)) for number, text in told]
-    triples = [
-        {
-            "head": found[0],
-            "relation": _between(text, *found[:2]),
-            "tail": found[1],
-            "sentence": number,
-        }
-        for number, text, found in named
-        if len(found) > 1
-    ]
-    steps = [
-        {"number": str(place), "condition": "", "action": text, "sentence": number}
-        for place, (number, text) in enumerate(told, 1)
-    ]
-    lines = [
-        {"number": str(place), "text": text, "sentence": n}
-        for place, (n, text) in enumerate(told, 1)
-    ]
-    cells = [
-        {
-            "row": title,
-            "column": " ".join(sorted(content_words(text))[:3]),
-            "cell": (figures(text) or [text])[0],
-            "sentence": number,
-        }
-        for number, text in told
-    ]
-    return made | {"triples": triples, "steps": steps, "lines": lines, "cells": cells}
+    chosen = [(number, text) for number, text in given if figures(text)] or given[:1]
+    made: Answered = {"triples": [], "steps": [], "lines": [], "cells": []}
+    for place, (sentence, text) in enumerate(chosen, 1):
+        number = str(place)
+        if len(named := names(text)) > 1:
+            head, tail = named[:2]
+            triple = {"head": head, "relation": _between(text, head, tail), "tail": tail}
+            made["triples"].append({**triple, "sentence": sentence})
+        step = {"number": number, "condition": "", "action": text, "sentence": sentence}
+        made["steps"].append(step)
+        made["lines"].append({"number": number, "text": text, "sentence": sentence})
+        column, cell = " ".join(sorted(content_words(text))[:3]), (figures(text) or [text])[0]
+        row = {"row": title, "column": column, "cell": cell, "sentence": sentence}
+        made["cells"].append(row)
+    return {"description": f"{title}: {len(chosen)} elements", **made}
 
 
 def decompose(fields: Fields) -> Answered:
     question = _text(fields, "question")
     first, joined, second = question.partition(" and ")
-    return {
-        "questions": [f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?"]
-        if joined
-        else [question]
-    }
+    parts = [f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?"]
+    return {"questions": parts if joined else [question]}
 
 
 def answer(fields: Fields) -> Answered:
@@ -313,7 +237,7 @@ def answer(fields: Fields) -> Answered:
 
 
 def reduce_points(fields: Fields) -> Answered:
-    """The points as they are, the best first; the rule of the step `reduce`."""
+    """The points as they are; the rule of the step `reduce`."""
     points = re.findall(r"^\(\d+\) (.*)$", _text(fields, "points"), re.M)
     return {"answer": "\n".join(points), "values": [], "answerable": bool(points)}
 
@@ -321,20 +245,21 @@ def reduce_points(fields: Fields) -> Answered:
 def _pieces(evidence: str) -> list[tuple[int, str]]:
     """Numbered pieces of evidence, as `[n] title: text` with a blank line between them."""
     found = re.split(r"^\[(\d+)\] ", evidence, flags=re.M)
-    return [
-        (int(number), text.strip()) for number, text in zip(found[1::2], found[2::2], strict=True)
-    ]
+    pairs = zip(found[1::2], found[2::2], strict=True)
+    return [(int(number), text.strip()) for number, text in pairs]
 
 
 def tune(fields: Fields) -> Answered:
-    """The example's first name is an actor, every other a scene."""
+    """The first name of the example is an actor, every other a scene."""
     sample = _items(fields, "sample")
     said = [sentence for passage in sample for sentence in sentences(passage.partition(": ")[2])]
     first, named = next(((one, found) for one in said if len(found := names(one)) > 1), ("", []))
-    entities = [
-        _entity(name, "scene" if place else "actor", first) for place, name in enumerate(named)
-    ]
-    relations = [_relation(first, named[0], other) for other in named[1:2]]
+    kinds = ["actor", *["scene"] * len(named)]
+    example = {
+        "passage": first,
+        "entities": [_entity(*it, first) for it in zip(named, kinds, strict=False)],
+        "relations": [_relation(first, named[0], other) for other in named[1:2]],
+    }
     return {
         "persona": f"You are a reader of {named[0] if named else 'nothing'}.",
         "language": "Chinese" if is_chinese("".join(sample)) else "English",
@@ -342,37 +267,27 @@ def tune(fields: Fields) -> Answered:
             {"name": "actor", "meaning": "who acts"},
             {"name": "scene", "meaning": "where it happens"},
         ],
-        "examples": [{"passage": first, "entities": entities, "relations": relations}]
-        if entities
-        else [],
+        "examples": [example] if named else [],
     }
 
 
 def plan(fields: Fields) -> Answered:
-    """Paths between two names; of another number of them, from the first along the first relation
-    that the question does not hold; around nothing where there is no name.
-    """
+    """Paths between two names; of one or more, the first relation that the question lacks."""
     question, named = _text(fields, "question").lower(), _items(fields, "names")
-
-    def planned(
-        kind: str, operator: str, source: str, targets: Sequence[str], hops: Sequence[str]
-    ) -> Answered:
-        steps = [{"relation": hop, "inverse": False, "kind": ""} for hop in hops]
-        step = {"operator": operator, "sources": [source], "targets": targets, "hops": steps}
-        return {"reasoning": f"{len(named)} names", "type": kind, "steps": [step]}
-
+    kind, operator, source = "s**", "neighbours", "nothing"
+    targets, relations = list[str](), list[str]()
     if len(named) == 2:
-        return planned("s*o", "connect", named[0], named[1:], [])
-    if not named:
-        return planned("s**", "neighbours", "nothing", [], [])
-    relation = next(one for one in _items(fields, "relations") if one.lower() not in question)
-    return planned("sp*", "follow", named[0], [], [relation])
+        kind, operator, source, targets = "s*o", "connect", named[0], named[1:]
+    elif named:
+        new = (one for one in _items(fields, "relations") if one.lower() not in question)
+        kind, operator, source, relations = "sp*", "follow", named[0], [next(new)]
+    hops = [{"relation": relation, "inverse": False, "kind": ""} for relation in relations]
+    step = {"operator": operator, "sources": [source], "targets": targets, "hops": hops}
+    return {"reasoning": f"{len(named)} names", "type": kind, "steps": [step]}
 
 
 def plan_table(fields: Fields) -> Answered:
-    """The row with the highest figure in the first table's last column; no plan for a question that
-    begins with "who".
-    """
+    """The row with the highest figure in the first table's last column; none for "who"."""
     who = _text(fields, "question").lower().startswith("who")
     columns = _COLUMN.findall(_text(fields, "tables").partition("\n\n")[0])
     named = [] if who else [name for name, cells in columns if re.match(r"[\d$]", cells)][-1:]
@@ -393,11 +308,8 @@ def rate(fields: Fields) -> Answered:
     """Three for each content word that a report shares with the question, ten at most."""
     asked = content_words(_text(fields, "question"))
     shared = [len(asked & content_words(text)) for text in _items(fields, "reports")]
-    return {
-        "ratings": [
-            {"report": number, "rating": min(10, 3 * count)} for number, count in enumerate(shared)
-        ]
-    }
+    rows = enumerate(shared)
+    return {"ratings": [{"report": number, "rating": min(10, 3 * many)} for number, many in rows]}
 
 
 def partial(fields: Fields) -> Answered:
@@ -413,20 +325,16 @@ def partial(fields: Fields) -> Answered:
 
 
 def explore(fields: Fields) -> Answered:
-    """The same points; next are the names in them that the question does not have."""
+    """The same points; then the names in them that the question does not have."""
     points = partial(fields)["points"]
     known = {*names(_text(fields, "question")), *names(_text(fields, "focus"))}
-    new = dict.fromkeys(
-        name for point in points for name in names(point["text"]) if name not in known
-    )
-    follow_ups = [
-        {"question": f"What about {name}?", "score": 50} for name in list(new)[:MOST_FOLLOW_UPS]
-    ]
+    named = (name for point in points for name in names(point["text"]) if name not in known)
+    new = list(dict.fromkeys(named))[:MOST_FOLLOW_UPS]
+    follow_ups = [{"question": f"What about {name}?", "score": 50} for name in new]
     return {"points": points, "follow_ups": follow_ups}
 
 
 def hypothesize(fields: Fields) -> Answered:
-    """The question as a statement."""
     return {"passage": f"It is known that {_text(fields, 'question').rstrip('?')}."}
 
 
@@ -437,9 +345,7 @@ def direct(fields: Fields) -> Answered:
 
 
 def judge(fields: Fields) -> Answered:
-    """The answer with more different content words; of directness always the one shown first: a
-    bias that is known.
-    """
+    """The answer with more content words; of directness the first one, which is a known bias."""
     if _text(fields, "criterion").startswith("directness"):
         return {"reason": "It is shown first.", "winner": "first"}
     first, second = (len(content_words(_text(fields, name))) for name in ("first", "second"))
@@ -448,9 +354,7 @@ def judge(fields: Fields) -> Answered:
 
 
 def grade(fields: Fields) -> Answered:
-    """The share of the right answer's content words that the answer has, of 100; without one ten
-    for each word.
-    """
+    """The percentage of the right answer's content words; without one, ten for each word."""
     right, own = content_words(_text(fields, "right")), content_words(_text(fields, "answer"))
     known = _text(fields, "right") != "(none)"
     points = 100 * len(right & own) // max(1, len(right)) if known else min(100, 10 * len(own))
@@ -458,16 +362,9 @@ def grade(fields: Fields) -> Answered:
 
 
 def describe(fields: Fields) -> Answered:
-    """What the titles and samples name."""
-    named = [
-        name
-        for text in _items(fields, "samples")
-        for said in sentences(text)
-        for name in names(said)
-    ]
-    return {
-        "description": f"On {', '.join(dict.fromkeys([*_items(fields, 'titles'), *named]))}."[:6000]
-    }
+    """The titles and the names in the samples."""
+    things = dict.fromkeys([*_items(fields, "titles"), *_names_in(_items(fields, "samples"))])
+    return {"description": f"On {', '.join(things)}."[:6000]}
 
 
 def users(fields: Fields) -> Answered:
@@ -475,65 +372,53 @@ def users(fields: Fields) -> Answered:
     many, tasks = int(_text(fields, "users")), int(_text(fields, "tasks"))
     return {
         "people": [
-            {
-                "user": f"Reader {user}",
-                "tasks": [f"Task {user}.{task}" for task in range(1, tasks + 1)],
-            }
-            for user in range(1, many + 1)
+            {"user": f"Reader {n}", "tasks": [f"Task {n}.{task}" for task in range(1, tasks + 1)]}
+            for n in range(1, many + 1)
         ]
     }
 
 
 def ask_whole(fields: Fields) -> Answered:
-    """Three things of the description to a question, drawn by the task; every task's first question
-    is the same, and its second one asks for what is not there.
+    """Three things of the description to a question, drawn by the task.
+
+    The first question is the same for every task, and the second asks for what is not there.
     """
-    things = [
-        thing.strip(" .")
-        for thing in re.split("[,，]", _text(fields, "description").removeprefix("On "))
-    ]
-    task, known, number = (
-        _text(fields, "task"),
-        _items(fields, "known"),
-        int(_text(fields, "number")),
-    )
+    things = re.split("[,，]", _text(fields, "description").removeprefix("On "))
+    task, known = _text(fields, "task"), _items(fields, "known")
+    number = int(_text(fields, "number"))
 
     def question(place: int) -> str:
         lot = zlib.crc32(f"{task} {known} {place}".encode())
         drawn = [things[(lot // len(things) ** power) % len(things)] for power in range(3)]
-        return f"Which themes tie {drawn[0]}, {drawn[1]} and {drawn[2]}?"
+        first, second, third = (thing.strip(" .") for thing in drawn)
+        return f"Which themes tie {first}, {second} and {third}?"
 
     fixed = [] if known else ["Which themes matter most?", f"Who built Zorblax of {task}?"]
     return {"questions": [*fixed, *(question(place) for place in range(number))][:number]}
 
 
 def ask_part(fields: Fields) -> Answered:
-    """A sentence of the last passage without its last name, which is the answer; of several
-    passages the first one's first sentence is evidence too. What cannot be answered asks how tall a
+    """A sentence of the last passage without its last name, which is the answer.
+
+    The first sentence of another passage is evidence too. What cannot be answered asks how tall a
     name is.
     """
     kind, passages = _text(fields, "kind").partition(":")[0], _items(fields, "passages")
     numbered = [_numbered(passage.split("\n")[1:]) for passage in passages]
     named = [(number, text, found) for number, text in numbered[-1] if (found := names(text))]
+    nothing: Answered = {"question": "", "answer": "", "sentences": []}
     if not named:
-        return {"reason": "No name.", "question": "", "answer": "", "sentences": []}
+        return {"reason": "No name.", **nothing}
     number, text, found = named[0]
     if kind == "unanswerable":
-        return {
-            "reason": "Not said.",
-            "question": f"How tall is {found[0]}?",
-            "answer": "",
-            "sentences": [],
-        }
+        return {"reason": "Not said.", **nothing, "question": f"How tall is {found[0]}?"}
     evidence = [*([numbered[0][0][0]] if len(passages) > 1 else []), number]
     question = f"{text.replace(found[-1], 'what').rstrip('.。')}?"
     return {"reason": "A name.", "question": question, "answer": found[-1], "sentences": evidence}
 
 
 def check_question(fields: Fields) -> Answered:
-    """Themes are global; who built Zorblax and how tall something is nobody says; all else can be
-    answered.
-    """
+    """Themes are global; who built Zorblax and how tall something is cannot be answered."""
     question = _text(fields, "question")
     if question.startswith("Which themes"):
         return {"reason": "About the whole.", "verdict": "global"}
@@ -541,37 +426,14 @@ def check_question(fields: Fields) -> Answered:
     return {"reason": "By its words.", "verdict": "unanswerable" if unknown else "answerable"}
 
 
+Rule = Callable[[Fields], Answered]
 _RULES = (
-    extract,
-    glean,
-    resolve,
-    summarize,
-    relate,
-    report,
-    rewrite,
-    keywords,
-    route,
-    choose,
-    structurize,
-    decompose,
-    answer,
-    tune,
-    plan,
-    plan_table,
-    rate,
-    partial,
-    explore,
-    hypothesize,
-    direct,
-    judge,
-    grade,
-    describe,
-    users,
-    ask_whole,
-    ask_part,
-    check_question,
+    *(extract, glean, resolve, summarize, relate, report, tune),
+    *(rewrite, keywords, route, choose, structurize, decompose, answer, direct),
+    *(plan, plan_table, rate, partial, explore, hypothesize),
+    *(judge, grade, describe, users, ask_whole, ask_part, check_question),
 )
-RULES: Mapping[str, Callable[[Fields], Answered]] = {
+RULES: Mapping[str, Rule] = {
     "filter": judge_passages,
     "reduce": reduce_points,
     **{rule.__name__: rule for rule in _RULES},
@@ -579,13 +441,10 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
 
 
 def answer_step(step: str, fields: Fields) -> Answered:
-    """The rule's answer; NoRuleError for a step that has none or a request without a field that the
-    rule reads.
-    """
+    """The rule's answer; NoRuleError without a rule, or without a field that the rule reads."""
     if step not in RULES:
-        raise NoRuleError(
-            f"there is no rule for the step {step!r}; the steps are {', '.join(RULES)}"
-        )
+        known = ", ".join(RULES)
+        raise NoRuleError(f"there is no rule for the step {step!r}; the steps are {known}")
     return RULES[step](fields)
 
 
@@ -604,13 +463,16 @@ def _field(fields: Fields, name: str) -> str | Sequence[str]:
     if name in MAY_BE_EMPTY:
         return fields.get(name, "")
     if name not in fields:
-        raise NoRuleError(
-            f"the request has no field {name!r}; it has {', '.join(fields) or 'none'}"
-        )
+        known = ", ".join(fields) or "none"
+        raise NoRuleError(f"the request has no field {name!r}; it has {known}")
     return fields[name]
 
 
+def _names_in(texts: Iterable[str]) -> list[str]:
+    return [name for text in texts for said in sentences(text) for name in names(said)]
+
+
 def _numbered(items: Sequence[str]) -> list[tuple[int, str]]:
-    """Items by the number in their brackets, else by their place from 0."""
+    """Items by the number in their brackets, or else by their place from 0."""
     found = [(place, item, _NUMBERED.match(item)) for place, item in enumerate(items)]
     return [(int(match[1]), match[2]) if match else (place, item) for place, item, match in found]

@@ -29,6 +29,7 @@ Json = Mapping[str, object]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _RULES = TypeAdapter(list[Rule])
 _OBJECT = TypeAdapter(Body)
+DIMENSION = 384  # of vectors
 _DRIPS = 10
 _PIECES = 8
 CREATED = 1_700_000_000  # fixed: an answer holds no clock, so that equal requests get equal bytes
@@ -36,21 +37,11 @@ _LARGEST_BODY = 256 * 2**20
 _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-@dataclass(slots=True)
-class Settings:
-    """What can change while the server runs: seconds from a request to its answer, the length of
-    vectors, and how often the state of a batch is asked for until it is done.
-    """
-
-    latency: float = 0.0
-    dimension: int = 384
-
-
 class ModelServer:
     """The handlers and what they share."""
 
     def __init__(self) -> None:
-        self.settings = Settings()
+        self.latency = 0.0  # seconds from a request to its answer
         self.ledger = Ledger()
         self.script = Script()
 
@@ -72,9 +63,7 @@ class ModelServer:
         return app
 
     def _counted(self, answer: "Callable[[Call], Awaitable[web.StreamResponse]]") -> Handler:
-        """A handler that counts the call on its way in and out and misbehaves where the script says
-        so.
-        """
+        """A handler that counts the call and misbehaves by the script."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             text = await request.text()
@@ -84,16 +73,10 @@ class ModelServer:
                 return _error(400, f"the request's body is no JSON object: {error}")
             last = request.path.rpartition("/")[2]
             step = last if last in {"embeddings", "rerank"} else _step(body)
-            call = Call(
-                request,
-                body,
-                step,
-                self.script.next(step, text, body),
-                _now() + self.settings.latency,
-            )
-            arrived = self.ledger.arrive(
-                request.path, step, text, body, request.headers.get("Authorization")
-            )
+            rule, due = self.script.next(step, text, body), _now() + self.latency
+            call = Call(request, body, step, rule, due)
+            key = request.headers.get("Authorization")
+            arrived = self.ledger.arrive(request.path, step, text, body, key)
             try:
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:
@@ -110,7 +93,7 @@ class ModelServer:
     async def _chat(self, call: "Call") -> web.StreamResponse:
         rule = call.rule
         content = ""
-        # What a rule writes whole needs no answer of ours: it may be no step at all.
+        # A rule that writes the whole answer needs none of ours; the request may be no step.
         if rule is None or rule.kind != "writes":
             content = _content(call.read)
         reply = spoiled(rule, content) if rule else Reply(content)
@@ -121,26 +104,18 @@ class ModelServer:
             return await _whole(call, encoded(completion(call, reply)))
         options = call.body.get("stream_options")
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-        return await _stream(
-            call, completion_events(call, reply, with_usage=with_usage), "text/event-stream"
-        )
+        events = completion_events(call, reply, with_usage=with_usage)
+        return await _stream(call, events, "text/event-stream")
 
     async def _embeddings(self, call: "Call") -> web.StreamResponse:
         given = call.body.get("input")
         texts = [given] if isinstance(given, str) else given
-        if (
-            not isinstance(texts, list)
-            or not texts
-            or not all(isinstance(text, str) for text in texts)
-        ):
+        if not isinstance(texts, list) or not texts or {*map(type, texts)} != {str}:
             raise NoRuleError("`input` is no text and no list of texts")
-        vectors = [embed(text, self.settings.dimension) for text in texts]
         call.prompt_tokens = tokens_of(texts)
         usage = {"prompt_tokens": call.prompt_tokens, "total_tokens": call.prompt_tokens}
-        data = [
-            {"object": "embedding", "index": place, "embedding": vector}
-            for place, vector in enumerate(vectors)
-        ]
+        vectors = enumerate(embed(text, DIMENSION) for text in texts)
+        data = [{"object": "embedding", "index": at, "embedding": it} for at, it in vectors]
         whole = encoded({"object": "list", "model": call.model, "data": data, "usage": usage})
         return await _whole(call, whole)
 
@@ -154,9 +129,8 @@ class ModelServer:
         scores = [len(wanted & content_words(text)) / (len(wanted) or 1) for text in texts]
         rows = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
         rows.sort(key=lambda row: -row["relevance_score"])
-        return await _whole(
-            call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}})
-        )
+        usage = {"total_tokens": call.prompt_tokens}
+        return await _whole(call, encoded({"results": rows, "usage": usage}))
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())
@@ -177,12 +151,8 @@ class ModelServer:
         return web.json_response({"rules": len(self.script.rules)})
 
     async def _set(self, request: web.Request) -> web.Response:
-        wanted = await request.json()
-        self.settings.latency = float(wanted.get("latency_ms", self.settings.latency * 1000)) / 1000
-        self.settings.dimension = int(wanted.get("dimension", self.settings.dimension))
-        return web.json_response(
-            {"latency_ms": self.settings.latency * 1000, "dimension": self.settings.dimension}
-        )
+        self.latency = (await request.json())["latency_ms"] / 1000
+        return web.json_response({})
 
     async def _other(self, request: web.Request) -> web.Response:
         self.ledger.others.append(f"{request.method} {request.path_qs}")
@@ -207,11 +177,7 @@ def encoded(value: object) -> bytes:
 
 def completion(call: "Call", reply: Reply) -> Json:
     """`/v1/chat/completions` in one piece."""
-    message: dict[str, object] = {
-        "role": "assistant",
-        "content": reply.content,
-        "refusal": reply.refusal,
-    }
+    message = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
     return {**_head(call, "chat.completion"), "choices": [choice], "usage": call.usage}
 
@@ -266,15 +232,13 @@ class Call:
         return str(self.body.get("model", "scripted"))
 
     async def wait(self) -> None:
-        """Until the server's latency is over; the time that making the answer took is part of
-        it.
-        """
+        """Wait until the latency is over, of which making the answer is a part."""
         if (left := self.due - _now()) > 0:
             await asyncio.sleep(left)
 
     @property
     def read(self) -> Mapping[str, object]:
-        """What the model reads of the body: the rest of a long one is lost without a word."""
+        """The part of the body that the model reads, where the server cuts long ones silently."""
         limit = self.rule.read_at_most if self.rule else None
         if limit is None:
             return self.body
@@ -290,13 +254,13 @@ class Call:
 
     @property
     def usage(self) -> Json:
-        """The tokens as OpenAI's servers tell them."""
+        """The tokens as OpenAI's servers report them."""
         read, written = self.prompt_tokens, self.completion_tokens
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 async def _refusal(call: Call) -> web.StreamResponse | None:
-    """The response of a kind that needs no answer of the model, if the call's rule is of one."""
+    """The response where the call's rule needs no answer of the model."""
     rule = call.rule
     if rule is None:
         return None
@@ -307,12 +271,12 @@ async def _refusal(call: Call) -> web.StreamResponse | None:
     if rule.kind == "hang":
         await asyncio.sleep(rule.seconds)
         return _error(504, "hung")
-    if (told := particular(rule, call.body)) is not None:
-        return web.json_response(told, status=400)
-    turned_down = refused(rule, call.model, tokens_of(texts_of(call.body)))
-    if turned_down is None:
+    if (error := particular(rule, call.body)) is not None:
+        return web.json_response(error, status=400)
+    refusal = refused(rule, call.model, tokens_of(texts_of(call.body)))
+    if refusal is None:
         return None
-    status, headers, body = turned_down
+    status, headers, body = refusal
     return web.json_response(body, status=status, headers=headers)
 
 
@@ -329,9 +293,7 @@ async def _whole(call: Call, body: bytes) -> web.StreamResponse:
 async def _stream(
     call: Call, pieces: Iterator[bytes], kind: str, length: int | None = None
 ) -> web.StreamResponse:
-    """A body piece by piece; `drip` waits between them, `cut` resets the connection after the
-    second.
-    """
+    """A body piece by piece; `drip` waits between them, `cut` resets the connection after two."""
     await call.wait()
     response = web.StreamResponse(headers={"Content-Type": kind})
     response.content_length = length
@@ -355,17 +317,11 @@ def _now() -> float:
 def _abort(request: web.Request) -> None:
     """Close the connection by a reset, as a crashed server or a proxy does."""
     if request.transport is not None:
-        request.transport.get_extra_info("socket").setsockopt(
-            SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0)
-        )
+        socket = request.transport.get_extra_info("socket")
+        socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
         request.transport.abort()
 
 
 def _error(status: int, message: str) -> web.Response:
-    body: Mapping[str, object] = {
-        "message": message,
-        "type": "invalid_request_error",
-        "param": None,
-        "code": None,
-    }
-    return web.json_response({"error": body}, status=status)
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return web.json_response({"error": error}, status=status)

@@ -25,9 +25,7 @@ class Server:
     client: httpx.Client
 
     def misbehave(self, *rules: Mapping[str, object]) -> None:
-        """Replace the rules in force: `misbehave({"kind": "quota", "nth": 2})`. With none it
-        behaves.
-        """
+        """Replace the rules in force: `misbehave({"kind": "quota", "nth": 2})`."""
         self._ask("POST", "/misbehave", list(rules))
 
     def reset(self) -> None:
@@ -35,7 +33,7 @@ class Server:
         self._ask("POST", "/reset", {})
 
     def settle(self, **settings: float) -> None:
-        """Set `latency_ms` or `dimension`."""
+        """Set `latency_ms`, the time from a request to its answer."""
         self._ask("POST", "/settings", settings)
 
     def stats(self) -> dict[str, Any]:
@@ -48,20 +46,13 @@ class Server:
         return int(self.stats()["steps"].get(step, {}).get("calls", 0))
 
     def requests(self) -> list[dict[str, Any]]:
-        """The last requests, oldest first: `{"path", "step", "body", "authorization", "at",
-        "tokens"}`.
-
-        `at` is this machine's monotonic clock as the request came in, `tokens` those in and out
-        once it is answered.
-        """
+        """The last requests, oldest first: see `Ledger.arrive`."""
         found: list[dict[str, Any]] = self._ask("GET", "/requests")
         return found
 
     def sent(self, step: str) -> list[list[dict[str, str]]]:
         """The messages of each request of a step."""
-        return [
-            request["body"]["messages"] for request in self.requests() if request["step"] == step
-        ]
+        return [it["body"]["messages"] for it in self.requests() if it["step"] == step]
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         response = self.client.request(method, path, json=body, timeout=PATIENCE)
@@ -85,9 +76,7 @@ def serving() -> Iterator[Server]:
     try:
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError(
-                f"the server ended with {process.wait()} before it served; its own output says why"
-            )
+            raise RuntimeError(f"the server ended with {process.wait()}; its output says why")
         address = json.loads(line)
         with httpx.Client(base_url=address["url"], trust_env=False) as client:
             yield Server(address["url"], address["base_url"], client)

@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.server.ledger import tokens_of
 from tests.server.wire import texts_of
 
-# Answered instead of the model, with the status and body that the named server gives.
+# The server answers in place of the model.
 Refused = Literal[
     "rate_limit",
     "quota",
@@ -31,8 +31,8 @@ Refused = Literal[
     "stream_alone",
     "short_answers",
 ]
-# The connection itself: closed at once, closed within the body, no answer for `seconds`, the body
-# in small pieces.
+# The connection is closed at once, or within the body; there is no answer for `seconds`, or it
+# comes in small pieces.
 Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
@@ -44,15 +44,12 @@ Spoiled = Literal[
     "fenced",
     "html",
     "thinking",
-    "content_filter",
     "overflow_silent",
     "nothing",
     "twice",
     "says_only",
     "says_too",
     "writes",
-    "loose",
-    "round",
 ]
 Kind = Refused | Broken | Spoiled
 REFUSAL = "I'm sorry, but I can't help with that request."
@@ -61,11 +58,10 @@ THOUGHT = 'The text names things. Perhaps {"entities": []}? No: I look again, th
 
 
 class Rule(BaseModel):
-    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no
-    header.
+    """When to misbehave and how. `retry_after` is the header's text: seconds or a date.
 
-    `says` stands in the message of every refusal, in place of what was asked for (`says_only`),
-    behind each text in it (`says_too`), or is the whole answer (`writes`).
+    `says` is part of every refusal, or replaces what was asked for (`says_only`), follows each text
+    in it (`says_too`), or is the whole answer (`writes`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,10 +80,16 @@ class Rule(BaseModel):
 
     @property
     def read_at_most(self) -> int | None:
-        """How many tokens of a request are read where the server cuts it without a word, as Ollama
-        does.
-        """
+        """The tokens of a request that are read where the server cuts it silently, as Ollama."""
         return self.over if self.kind == "overflow_silent" else None
+
+    def is_about(self, step: str, text: str, body: Mapping[str, object]) -> bool:
+        return (
+            self.step in {None, step}
+            and (self.text or "") in text
+            and (self.key is None or self.key in body)
+            and (self.over is None or tokens_of(texts_of(body)) > self.over)
+        )
 
 
 @dataclass(slots=True)
@@ -98,13 +100,7 @@ class _Counted:
 
     def fires(self, step: str, text: str, body: Mapping[str, object]) -> bool:
         rule = self.rule
-        if (
-            rule.step not in {None, step}
-            or (rule.text or "") not in text
-            or (rule.key and rule.key not in body)
-        ):
-            return False
-        if rule.over is not None and tokens_of(texts_of(body)) <= rule.over:
+        if not rule.is_about(step, text, body):
             return False
         self.seen += 1
         times = rule.times or (1 if rule.nth else None)
@@ -124,9 +120,7 @@ class Script:
         return cls([_Counted(rule) for rule in rules])
 
     def next(self, step: str, text: str, body: Mapping[str, object]) -> Rule | None:
-        """The rule that decides this request, if any, by its body as sent and as read; call once
-        for each request.
-        """
+        """The rule that decides this request, by its body as sent and as read; call it once."""
         firing = [counted for counted in self.rules if counted.fires(step, text, body)]
         if not firing:
             return None
@@ -134,87 +128,52 @@ class Script:
         return firing[0].rule
 
 
-def particular(rule: Rule, body: Mapping[str, object]) -> Mapping[str, object] | None:
-    """What a server says that takes requests only as it wants them, in other bodies than OpenAI's;
-    None for a request that it takes, and for other kinds."""
-    turns, most = body.get("messages"), body.get("max_tokens")
-    roles = (
-        [turn.get("role") for turn in turns if isinstance(turn, dict)]
-        if isinstance(turns, list)
-        else []
-    )
+def particular(rule: Rule, body: Mapping[str, Any]) -> Mapping[str, object] | None:
+    """The error of a server that wants its requests otherwise, not in OpenAI's form."""
+    roles = [turn["role"] for turn in body.get("messages", ())]
+    most = body.get("max_tokens") or 0
     if rule.kind == "no_system" and "system" in roles:
-        return {
-            "object": "error",
-            "message": "System role not supported",
-            "type": "BadRequestError",
-            "code": 400,
-        }
+        kind = {"object": "error", "type": "BadRequestError", "code": 400}
+        return {**kind, "message": "System role not supported"}
     if rule.kind == "stream_alone" and not body.get("stream"):
         return {"detail": "This model only supports stream mode."}
-    if rule.kind == "short_answers" and isinstance(most, int) and most > SHORT_ANSWER:
-        places = ["body", "max_tokens"]
-        return {
-            "detail": [
-                {"loc": places, "msg": f"Input should be at most {SHORT_ANSWER}", "input": most}
-            ]
-        }
+    if rule.kind == "short_answers" and most > SHORT_ANSWER:
+        words = f"Input should be at most {SHORT_ANSWER}"
+        return {"detail": [{"loc": ["body", "max_tokens"], "msg": words, "input": most}]}
     return None
+
+
+INVALID = "invalid_request_error"
 
 
 def refused(
     rule: Rule, model: str, tokens: int
 ) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
-    """Status, headers and body of a request that the server turns down; None for a kind that
-    answers.
-    """
-    after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
-    shown = f"maximum context length is {rule.over or tokens // 2} tokens"
+    """Status, headers and body where the server refuses a request; None for other kinds."""
+    overflow = (
+        f"This model's maximum context length is {rule.over or tokens // 2} tokens. However, your "
+        f"messages resulted in {tokens} tokens."
+    )
+    unsupported = f"Unsupported parameter: '{rule.key}' is not supported with this model."
+    busy = "Rate limit reached: too many requests per minute."
+    spent = "You exceeded your current quota; check your plan."
+    unknown = f"The model `{model}` does not exist."
     known: dict[str, tuple[int, str, str, str | int | None]] = {
-        "rate_limit": (
-            429,
-            "Rate limit reached: too many requests per minute.",
-            "requests",
-            "rate_limit_exceeded",
-        ),
-        "quota": (
-            429,
-            "You exceeded your current quota; check your plan.",
-            "insufficient_quota",
-            "insufficient_quota",
-        ),
+        "rate_limit": (429, busy, "requests", "rate_limit_exceeded"),
+        "quota": (429, spent, "insufficient_quota", "insufficient_quota"),
         "server_error": (rule.status, "The server had an error.", "server_error", None),
-        "unauthorized": (
-            401,
-            "Incorrect API key provided: sk-…",
-            "invalid_request_error",
-            "invalid_api_key",
-        ),
-        "no_model": (
-            404,
-            f"The model `{model}` does not exist.",
-            "invalid_request_error",
-            "model_not_found",
-        ),
-        "overflow_openai": (
-            400,
-            f"This model's {shown}. However, your messages resulted in {tokens} tokens.",
-            "invalid_request_error",
-            "context_length_exceeded",
-        ),
-        "unsupported": (
-            400,
-            f"Unsupported parameter: '{rule.key}' is not supported with this model.",
-            "invalid_request_error",
-            "unsupported_parameter",
-        ),
+        "unauthorized": (401, "Incorrect API key provided: sk-…", INVALID, "invalid_api_key"),
+        "no_model": (404, unknown, INVALID, "model_not_found"),
+        "overflow_openai": (400, overflow, INVALID, "context_length_exceeded"),
+        "unsupported": (400, unsupported, INVALID, "unsupported_parameter"),
         "error_in_success": (200, "The model crashed while it answered.", "server_error", 500),
     }
     if rule.kind not in known:
         return None
     status, message, kind, code = known[rule.kind]
-    said = f"{message} {rule.says}".strip()
-    return status, after, {"error": {"message": said, "type": kind, "param": None, "code": code}}
+    words = f"{message} {rule.says}".strip()
+    after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
+    return status, after, {"error": {"message": words, "type": kind, "param": None, "code": code}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,45 +186,23 @@ class Reply:
 
 
 def spoiled(rule: Rule, content: str) -> Reply:
-    """The reply with what the rule's kind does to its content; other kinds leave it as it is."""
-    half = content[: len(content) // 2]
+    """The reply with what the rule's kind does to its content."""
+    fenced = f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."
     replies = {
         "empty": Reply(""),
         "refusal": Reply(REFUSAL),
         "refusal_field": Reply(None, refusal=REFUSAL),
         "malformed": Reply(_malformed(content)),
-        "truncated": Reply(half, finish="length"),
-        "fenced": Reply(
-            f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."
-        ),
+        "truncated": Reply(content[: len(content) // 2], finish="length"),
+        "fenced": Reply(fenced),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "nothing": Reply(_emptied(content)),
-        "loose": Reply(_loose(content)),
-        "round": Reply(_round(content), finish="length"),
         "twice": Reply(f"{content}\n{content}"),
-        "content_filter": Reply("", finish="content_filter"),
         "says_only": Reply(_instead(content, rule.says)),
         "says_too": Reply(_with(content, rule.says)),
         "writes": Reply(rule.says),
     }
     return replies.get(rule.kind, Reply(content))
-
-
-def _loose(content: str) -> str:
-    """What has one reading: JSON as Python writes it, with prose in braces before; records as a
-    list with a line too many."""
-    if content.startswith("{"):
-        return f"The set {{Ada}} says so.\n{json.loads(content)!r}"
-    lines = content.replace("\t", " | ").split("\n")
-    return "\n".join(["Here are the records:", *(f"- {line}" for line in lines)])
-
-
-def _round(content: str) -> str:
-    """Records whose last one is said again and again, until the answer is cut."""
-    *records, end = content.split("\n")
-    return (
-        content if content.startswith("{") else "\n".join([*records, *records[-1:] * 50, end[:1]])
-    )
 
 
 def _malformed(content: str) -> str:
@@ -276,21 +213,15 @@ def _malformed(content: str) -> str:
 
 
 def _instead(content: str, said: str) -> str:
-    """This alone: as the value of each key of JSON, as the whole of records."""
+    """This as the value of each key of JSON, or as the whole of records."""
     return json.dumps(dict.fromkeys(json.loads(content), said)) if content.startswith("{") else said
 
 
 def _with(content: str, said: str) -> str:
-    """Every text in the answer with this behind it: the values of JSON, the last column of
-    records.
-    """
+    """Every text in the answer followed by this: values of JSON, the last column of records."""
     if not content.startswith("{"):
-        return re.sub(
-            r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$",
-            lambda cell: f"{cell[0]} {said}",
-            content,
-            flags=re.M,
-        )
+        last = re.compile(r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$", re.M)
+        return last.sub(lambda cell: f"{cell[0]} {said}", content)
 
     def longer(value: object) -> object:
         if isinstance(value, dict):
@@ -303,9 +234,7 @@ def _with(content: str, said: str) -> str:
 
 
 def _emptied(content: str) -> str:
-    """In form and without an item: the last line of records alone, an object with its lists
-    empty.
-    """
+    """In form and without an item: the last line of records, or an object with empty lists."""
     if not content.startswith("{"):
         return content.rpartition("\n")[2]
     return json.dumps(_without_items(json.loads(content)))

@@ -1,6 +1,4 @@
-"""What was asked of the scripted server: calls, tokens, repeats, the most at once, and every
-address reached for.
-"""
+"""Counts the requests to the scripted server: calls, tokens, repeats, the most at once."""
 
 import hashlib
 import time
@@ -10,8 +8,7 @@ from functools import lru_cache
 
 from prompts.text.tokens import count_tokens
 
-# What a chat format adds to each message and to the whole.
-_MESSAGE_OVERHEAD = 3
+_MESSAGE_OVERHEAD = 3  # tokens that a chat format adds to each message and to the whole
 
 
 @lru_cache(maxsize=1024)
@@ -20,9 +17,7 @@ def _counted(text: str) -> int:
 
 
 def tokens_of(texts: list[str]) -> int:
-    """Tokens of a chat's messages, the format's own included; a text that came before is not
-    encoded again.
-    """
+    """Tokens of a chat's messages, the format's own included."""
     return sum(_counted(text) + _MESSAGE_OVERHEAD for text in texts) + _MESSAGE_OVERHEAD
 
 
@@ -46,8 +41,9 @@ class Ledger:
     def arrive(
         self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None
     ) -> dict[str, object]:
-        """A request came in, `text` as sent and `body` as read; `depart` follows, with what this
-        gives.
+        """Enter a request, `text` as sent and `body` as read; `depart` takes the row.
+
+        `at` is the machine's monotonic clock, `tokens` those in and out of the answer.
         """
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -69,16 +65,14 @@ class Ledger:
     def depart(
         self, row: dict[str, object], kind: str, prompt: int = 0, completion: int = 0
     ) -> None:
-        """It was answered: `kind` is "answered", "refused" or a kind of misbehaviour."""
+        """Enter its answer: `kind` is "answered", "refused" or a kind of misbehaviour."""
         self.in_flight -= 1
         self.kinds[kind] += 1
         row["tokens"] = prompt + completion
-        self._of(str(row["step"])).update(
-            {"prompt_tokens": prompt, "completion_tokens": completion}
-        )
+        tokens = {"prompt_tokens": prompt, "completion_tokens": completion}
+        self._of(str(row["step"])).update(tokens)
 
     def stats(self) -> Mapping[str, object]:
-        """All counters as JSON."""
         totals: Counter[str] = Counter()
         for counted in self.steps.values():
             totals.update(counted)

@@ -1,7 +1,6 @@
-"""How fast-graphrag 0.0.5 asks, and what the scripted model says to it: the rules of the steps, in
-the form it reads.
+"""Answers fast-graphrag 0.0.5 by the rules of our steps, in JSON objects as it reads them.
 
-Its prompts name no step; each is known by its first words. The answers are JSON objects.
+Its prompts name no step; each is recognised by its first words.
 """
 
 import json
@@ -22,18 +21,14 @@ _FACT = re.compile(r"^(\d+), (.*)$", re.M)
 
 
 def peer_step(texts: Sequence[str]) -> str | None:
-    """What these messages of fast-graphrag ask for, as `fast-graphrag extract`; None where they are
-    not its own.
-    """
+    """The step of fast-graphrag, as `fast-graphrag extract`; None for other messages."""
     last = texts[-1].lstrip() if texts else ""
-    return next(
-        (f"fast-graphrag {step}" for step, words in _FIRST_WORDS.items() if last.startswith(words)),
-        None,
-    )
+    steps = (step for step, words in _FIRST_WORDS.items() if last.startswith(words))
+    return next((f"fast-graphrag {step}" for step in steps), None)
 
 
 def peer_answer(texts: Sequence[str]) -> str:
-    """The message's content, for messages that `peer_step` knows."""
+    """The content of the answer to messages that `peer_step` recognises."""
     step, last = str(peer_step(texts)).removeprefix("fast-graphrag "), texts[-1]
     return json.dumps(_said(step, last), ensure_ascii=False)
 
@@ -47,31 +42,23 @@ def _said(step: str, text: str) -> Answered:
         found = answer_step(step, {"question": _between(text, "-INPUT-\nQuery:", "\nOutput:")})
         return {"named": found["low"], "generic": found["high"]}
     if step == "summarize":
-        return answer_step(
-            step, {"statements": _between(text, "\nCurrent:", "\nUpdated:").splitlines()}
-        )
+        statements = _between(text, "\nCurrent:", "\nUpdated:").splitlines()
+        return answer_step(step, {"statements": statements})
     if step == "group":
-        return {
-            "grouped_facts": _equal(_FACT.findall(_between(text, "# INPUT:\nFacts:", "\nOuput:")))
-        }
-    # A passage is given as its title and, below, its text: evidence as ours is `title: text`.
-    evidence = "\n\n".join(
-        f"[{number}] " + source.replace("\n", ": ", 1) for number, source in _SOURCE.findall(text)
-    )
+        facts = _FACT.findall(_between(text, "# INPUT:\nFacts:", "\nOuput:"))
+        return {"grouped_facts": _equal(facts)}
+    # Its passages have their title on a line of its own, our evidence is `title: text`.
+    sources = ((number, it.replace("\n", ": ", 1)) for number, it in _SOURCE.findall(text))
+    evidence = "\n\n".join(f"[{number}] {source}" for number, source in sources)
     question = _between(text, "# USER QUERY", "# INSTRUCTIONS")
     said = answer_step(step, {"question": question, "evidence": evidence})
     return {"answer": said["answer"] or "No relevant information was found."}
 
 
 def _graph(found: Mapping[str, list[Answered]]) -> Answered:
-    entities = [
-        {"name": row["name"], "type": row["kind"], "desc": row["description"]}
-        for row in found["entities"]
-    ]
-    links = [
-        {"source": r["source"], "target": r["target"], "desc": r["description"]}
-        for r in found["relations"]
-    ]
+    things, ties = found["entities"], found["relations"]
+    entities = [{"name": r["name"], "type": r["kind"], "desc": r["description"]} for r in things]
+    links = [{"source": r["source"], "target": r["target"], "desc": r["description"]} for r in ties]
     return {"entities": entities, "relationships": links, "other_relationships": []}
 
 
@@ -80,15 +67,10 @@ def _equal(facts: Sequence[tuple[str, str]]) -> list[Answered]:
     groups: dict[str, list[int]] = {}
     for number, fact in facts:
         groups.setdefault(fact, []).append(int(number))
-    return [
-        {"ids": numbers, "description": fact}
-        for fact, numbers in groups.items()
-        if len(numbers) > 1
-    ]
+    rows = groups.items()
+    return [{"ids": ids, "description": fact} for fact, ids in rows if len(ids) > 1]
 
 
 def _between(text: str, start: str, end: str) -> str:
-    """What stands after the last `start`, up to the last `end`: examples of a prompt come before
-    its input.
-    """
+    """The text from the last `start` to the last `end`, after the examples of a prompt."""
     return text.rpartition(start)[2].rpartition(end)[0].strip()

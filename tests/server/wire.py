@@ -1,28 +1,25 @@
-"""How a request says what is asked, and how the answer is written.
+"""Reads requests and writes answers in their form.
 
-The protocol, which rests on no wording of a prompt:
+The protocol rests on no wording of a prompt:
 
-- the system message holds a line `Step: extract` (any step of `RULES`); without one, what stands
-  before the fields of the first user message is it;
-- the last user message with fields holds them as `[[ ## name ## ]]` blocks, what is no string as
-  JSON; a last line `Write in English.`, and what a second try says of the first answer, belong to
-  none of them. A line `- kind: one of a; b (what it is).` of the system message is the field
-  `kinds`;
-- the answer's form is
-- *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line
-  for each item of the answer that has these parts, several values apart by a semicolon, `END` after
-  the last;
-- else one *JSON object* with the keys of the schema in `response_format`, or of the object that the
+- The system message, or else what precedes the fields of the first user message, holds a line
+  `Step: extract` (any step of `RULES`).
+- The last user message with fields holds them as `[[ ## name ## ]]` blocks, in JSON if they are no
+  strings. A last line `Write in English.` and a repair belong to no field. A line `- kind: one of
+  a; b (what it is).` of the system message is the field `kinds`.
+- The answer is *records* where the system message has lines such as `E<TAB>name<TAB>kind`: a line
+  for each item with these parts, several values separated by semicolons, then `END`. Otherwise it
+  is one *JSON object* with the keys of the schema in `response_format`, or of the object that the
   system message shows, one space deep.
 
-This file alone knows the wire: it changes with it, the rules do not. It is as gullible as a model:
-a passage with a `[[ ## field ## ]]` line of its own takes that field over.
+It is as gullible as a model: a `[[ ## field ## ]]` line in a passage replaces that field.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tests.server.answers import Answered, Fields, NoRuleError
 
@@ -30,8 +27,7 @@ Json = Mapping[str, object]
 Layout = Mapping[str, tuple[str, ...]]
 
 END = "END"
-# What a rule gives besides: a request that does not ask for it is answered without it.
-_UNASKED = {"claims"}
+_UNASKED = {"claims"}  # parts that only some requests ask for
 _STEP = re.compile(r"^\s*Step:\s*([\w-]+)\s*$", re.M)
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n?", re.M)
 _REFUSED = re.compile(r"\n\nAn earlier answer cannot be read: .*\Z", re.S)
@@ -43,9 +39,7 @@ _RECORD = re.compile(r"^\w+(?:<TAB>\w+)+$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, read. `outputs` are the keys of the object, `layout` the records; a request has
-    one or the other.
-    """
+    """A request: it asks for an object with the keys `outputs` or for records in a `layout`."""
 
     step: str
     fields: Fields
@@ -60,9 +54,7 @@ def step_of(body: Json) -> str | None:
 
 
 def read(body: Json) -> Asked:
-    """The step, its fields and the answer's form; NoRuleError where the request names no step or
-    holds no fields.
-    """
+    """The step, its fields and the answer's form; NoRuleError without a step or fields."""
     step, system = step_of(body), _system(body)
     if step is None:
         raise NoRuleError("the system message holds no line `Step: <name>`")
@@ -72,55 +64,40 @@ def read(body: Json) -> Asked:
         raise NoRuleError("no user message holds fields, written as `[[ ## name ## ]]`")
     if kinds := _KINDS.search(system):
         fields = {"kinds": [kind.partition(" (")[0] for kind in kinds[1].split("; ")], **fields}
-    layout = {
-        kind: tuple(parts)
-        for kind, *parts in (line.split("<TAB>") for line in _RECORD.findall(system))
-    }
+    lines = (line.split("<TAB>") for line in _RECORD.findall(system))
+    layout = {kind: tuple(parts) for kind, *parts in lines}
     return Asked(step, fields, () if layout else _outputs(body, system), layout)
 
 
 def read_fields(text: str) -> Fields:
     """The blocks of a user message; of two with one name the last."""
     text = _LANGUAGE.sub("", _REFUSED.sub("", text))
-    marks = list(_FIELD.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    # Without a mark `ends` is the longer one.
+    _, *parts = _FIELD.split(text)
     return {
-        mark[1]: _value(text[mark.end() : end].strip())
-        for mark, end in zip(marks, ends, strict=False)
+        name: _value(block.strip()) for name, block in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
 def write(asked: Asked, answer: Answered) -> str:
-    """The message's content in the form asked for, without what the rule lacks; NoRuleError where
-    it has nothing.
-    """
-    parts = {
-        name: part
-        for name, part in answer.items()
-        if name not in _UNASKED or _is_asked(name, part, asked)
-    }
+    """The content in the form asked for; NoRuleError where the rule gives nothing of it."""
+    given = answer.items()
+    parts = {k: it for k, it in given if k not in _UNASKED or _is_asked(k, it, asked)}
     if asked.layout:
         return _records(parts, asked)
     named = set(asked.outputs) & set(parts) or not asked.outputs
     if not named and len(asked.outputs) == 1:
         return json.dumps({asked.outputs[0]: parts}, ensure_ascii=False)
     if not named:
-        raise NoRuleError(
-            f"the step {asked.step!r} is asked for {', '.join(asked.outputs)}; its rule gives "
-            f"{', '.join(parts)}"
-        )
-    return json.dumps(
-        {name: parts[name] for name in asked.outputs or parts if name in parts}, ensure_ascii=False
-    )
+        wanted, had = ", ".join(asked.outputs), ", ".join(parts)
+        raise NoRuleError(f"the step {asked.step!r} is asked for {wanted}; its rule gives {had}")
+    made = {name: parts[name] for name in asked.outputs or parts if name in parts}
+    return json.dumps(made, ensure_ascii=False)
 
 
 def _is_asked(name: str, part: object, asked: Asked) -> bool:
     """Whether the object has a key for these items, or the layout a kind of record."""
-    items = [set(item) for item in part if isinstance(item, dict)] if isinstance(part, list) else []
-    return name in asked.outputs or any(
-        set(columns) <= item for columns in asked.layout.values() for item in items[:1]
-    )
+    first = set(part[0]) if isinstance(part, list) and part else set()
+    return name in asked.outputs or any(first >= set(it) for it in asked.layout.values())
 
 
 def _records(parts: Json, asked: Asked) -> str:
@@ -129,24 +106,11 @@ def _records(parts: Json, asked: Asked) -> str:
         lists = [[parts]]  # an answer without a list is the one record
     lines = []
     for kind, columns in asked.layout.items():
-        fitting = next(
-            (
-                items
-                for items in lists
-                if isinstance(items[0], dict) and set(columns) <= set(items[0])
-            ),
-            None,
-        )
-        if fitting is None:
-            continue
-        lists.remove(fitting)
-        lines += [
-            "\t".join([kind, *(_cell(item[column]) for column in columns)]) for item in fitting
-        ]
+        for items in [it for it in lists if set(columns) <= set(it[0])][:1]:
+            lists.remove(items)
+            lines += ["\t".join([kind, *(_cell(item[it]) for it in columns)]) for item in items]
     if lists:
-        raise NoRuleError(
-            f"the records of {asked.step!r} have no kind for items such as {lists[0][0]}"
-        )
+        raise NoRuleError(f"{asked.step!r} has no kind of record for items such as {lists[0][0]}")
     return "\n".join([*lines, END])
 
 
@@ -171,21 +135,15 @@ def _value(block: str) -> str | list[str]:
         items = json.loads(block)
     except json.JSONDecodeError:
         return block
-    return [
-        item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items
-    ]
+    return [it if isinstance(it, str) else json.dumps(it, ensure_ascii=False) for it in items]
 
 
 def cut(body: Json, fraction: float) -> Json:
-    """The request as a server reads it that has room for this part of its last message only."""
-    given = body.get("messages")
-    if not isinstance(given, list) or not given or not isinstance(given[-1], dict):
-        return body
-    text = str(given[-1].get("content"))
-    return {
-        **body,
-        "messages": [*given[:-1], {**given[-1], "content": text[: int(len(text) * fraction)]}],
-    }
+    """The request with only this part of its last message."""
+    given: Any = body["messages"]
+    text = str(given[-1]["content"])
+    last = {**given[-1], "content": text[: int(len(text) * fraction)]}
+    return {**body, "messages": [*given[:-1], last]}
 
 
 def texts_of(body: Json) -> list[str]:

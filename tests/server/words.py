@@ -1,8 +1,6 @@
-"""The sentences, names, figures and content words of a text, and its vector, by rules that fit on a
-page.
+"""The sentences, names, figures and content words of a text, and its vector.
 
-The rules are the server's own, apart from the project's: a test that compares an answer with its
-text must not rest on the code that it tests.
+The rules are not the project's, so that a test does not compare the project's code with itself.
 """
 
 import re
@@ -44,15 +42,13 @@ def is_chinese(text: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences in order, without those that hold no letter; a line break ends one."""
+    """Sentences with a letter or digit, in order; a line break ends one."""
     found = (match.group().strip() for match in _SENTENCE.finditer(text))
     return [sentence for sentence in found if any(map(str.isalnum, sentence))]
 
 
 def names(sentence: str) -> list[str]:
-    """Names in order, each once, exactly as written: capitalised spans, one word only inside a
-    sentence.
-    """
+    """Distinct names as written: capitalised spans, single words only inside a sentence."""
     if is_chinese(sentence):
         found = [
             (m.start(1), m.group(1))
@@ -87,20 +83,13 @@ def terms(text: str) -> list[str]:
 
 
 def content_words(text: str) -> set[str]:
-    """The terms that carry meaning: no common word, none of two letters; pairs of Han characters
-    and figures count.
-    """
-    return {
-        term
-        for term in set(terms(text)) - _COMMON
-        if len(term) > 2 or term[0].isdigit() or _HAN.match(term)
-    }
+    """The terms that carry meaning: figures, pairs of Han characters, no common or short words."""
+    rare = set(terms(text)) - _COMMON
+    return {it for it in rare if len(it) > 2 or it[0].isdigit() or _HAN.match(it)}
 
 
 def embed(text: str, dimension: int) -> list[float]:
-    """Each term adds 1 or -1 at the place that its hash names; of length 1, also for a text without
-    words.
-    """
+    """A unit vector: each term adds 1 or -1 at a place by its hash."""
     vector = np.zeros(dimension)
     for term in terms(text):
         hashed = zlib.crc32(term.encode())

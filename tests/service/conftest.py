@@ -1,9 +1,11 @@
 """A service over a real socket, on a small workspace without vectors."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -19,14 +21,17 @@ from tests.patience import PATIENCE
 from tests.settings import load_settings
 from tests.workspaces import write_rows
 
+ASK = "/api/v1/ask"
+DOCUMENTS = "/api/v1/documents"
 QUESTION = "Who designed Orla Bridge?"
-# Starts a service with these settings of `[service]` besides, and gives a client for it.
+ASKED = {"question": QUESTION}
+# Starts a service with these settings of `[service]` and returns a client for it.
 Start = Callable[..., httpx.Client]
 
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that is copied."""
+    """A workspace to be copied."""
     folder = tmp_path_factory.mktemp("service")
     runtime = open_runtime(load_settings({"workspace": folder / "ws", "embedding": "none"}, {}))
     asyncio.run(build_index([write_rows(folder / "rows.jsonl", ROWS)], IndexOptions(), runtime))
@@ -35,9 +40,24 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy, which the settings in force name."""
+    """A copy of the workspace for one test."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     return copy_of(small, tmp_path / "ws")
+
+
+@pytest.fixture(scope="module")
+def kept(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the workspace for the tests of a file that change nothing in it."""
+    return copy_of(small, tmp_path_factory.mktemp("kept") / "ws")
+
+
+@pytest.fixture(scope="module")
+def client(kept: Path) -> Iterator[httpx.Client]:
+    """A client of one service for those tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRELLIS_EMBEDDING", "none")
+        with client_of(kept) as client:
+            yield client
 
 
 @pytest.fixture
@@ -73,3 +93,20 @@ def keys_of(*roles: Role) -> tuple[list[str], list[str]]:
     """A key for each role, and the rows of the setting."""
     pairs = [new_key(f"the-{role}", role) for role in roles]
     return [key for key, _ in pairs], [row for _, row in pairs]
+
+
+def connected(client: httpx.Client, head: str, body: bytes) -> socket.socket:
+    """A connection that has sent a head and part of its body."""
+    place = urlsplit(str(client.base_url))
+    connection = socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
+    connection.sendall(head.replace("\n", "\r\n").encode() + body)
+    return connection
+
+
+def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, str]:
+    """The error of an answer, which has the form of all errors."""
+    assert answer.status_code == status, answer.text
+    error: dict[str, str] = answer.json()["error"]
+    assert ({*error}, error["type"]) == ({"type", "message", "remedy"}, kind)
+    assert all(error.values())
+    return error

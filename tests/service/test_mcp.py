@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,18 @@ from flows.service.asking import Questions
 from flows.service.mcp_server import mcp_server
 from flows.service.metrics import Metrics
 from flows.service.workspaces import Workspaces
-from flows.session import Sessions
 from flows.settings import load_settings
 from tests.patience import PATIENCE
+from tests.service.conftest import QUESTION, refused
 from tests.service.serving import served_workspace
 from tests.workspaces import indexed
 
 ROOT = Path(__file__).resolve().parents[2]
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. It opened in 1931 and is 412 metres long."
+REYD = "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin."
 ROWS = (
     {"id": "towns/bridge.txt", "title": "Orla Bridge", "text": BRIDGE},
-    {
-        "id": "reyd",
-        "title": "Tomas Reyd",
-        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin.",
-    },
+    {"id": "reyd", "title": "Tomas Reyd", "text": REYD},
 )
 
 
@@ -42,25 +39,19 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return indexed(tmp_path_factory.mktemp("mcp"), ROWS)
 
 
-@pytest.fixture(scope="module")
-def sessions() -> Iterator[Sessions]:
-    sessions = Sessions()
-    yield sessions
-    sessions.close()
-
-
 @asynccontextmanager
-async def client(workspace: Path, sessions: Sessions) -> AsyncIterator[Client]:
-    """A client of the server in this process."""
+async def connection_to(workspace: Path) -> AsyncIterator[Client]:
+    """A client of a server in this process."""
     settings = load_settings({"workspace": workspace})
-    workspaces = Workspaces(settings, sessions)
+    workspaces = Workspaces(settings)
     questions = Questions(workspaces, Metrics(), settings.service)
     async with Client(mcp_server(workspaces, questions)) as connected:
         yield connected
+    workspaces.close()
 
 
 async def called(connected: Client, tool: str, **arguments: object) -> Any:
-    """What a tool gives; a list is wrapped by the protocol."""
+    """The result of a tool; the protocol wraps a list."""
     result = await connected.call_tool(tool, arguments)
     assert not result.is_error, result.content
     assert result.structured_content is not None
@@ -68,40 +59,26 @@ async def called(connected: Client, tool: str, **arguments: object) -> Any:
 
 
 async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none"}
     command = StdioServerParameters(
         command=sys.executable,
         args=["-m", "flows", "mcp", "--workspace", str(workspace)],
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none"},
     )
     async with Client(command) as connected:
-        tools = (await connected.list_tools()).tools
-        assert {tool.name for tool in tools} == {
-            "ask",
-            "retrieve",
-            "entity",
-            "paths",
-            "reports",
-            "source",
-        }
-        assert all(
-            tool.annotations and tool.annotations.read_only_hint and tool.description
-            for tool in tools
-        )
+        tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
+        assert set(tools) == {"ask", "retrieve", "entity", "paths", "reports", "source"}
+        for tool in tools.values():
+            assert tool.annotations is not None
+            assert (tool.annotations.read_only_hint, bool(tool.description)) == (True, True)
 
-        answer = await called(connected, "ask", question="Who designed Orla Bridge?")
-        assert "Tomas Reyd" in answer["answer"]
-        assert answer["fallback"] == "partial"
+        answer = await called(connected, "ask", question=QUESTION)
+        assert ("Tomas Reyd" in answer["answer"], answer["fallback"]) == (True, "partial")
         (cited, *_) = answer["citations"]
-        assert BRIDGE[cited["start"] : cited["end"]] == cited["quote"]
-        source = await called(
-            connected,
-            "source",
-            document=cited["document"],
-            start=cited["start"],
-            length=len(cited["quote"]),
-        )
-        assert (source["text"], source["length"]) == (cited["quote"], len(BRIDGE))
+        quote = BRIDGE[cited["start"] : cited["end"]]
+        span = {"document": cited["document"], "start": cited["start"], "length": len(quote)}
+        source = await called(connected, "source", **span)
+        assert (source["text"], source["length"]) == (quote, len(BRIDGE))
+        assert cited["quote"] == quote
 
         (passage, *_) = await called(connected, "retrieve", question="Orla Bridge", k=1)
         assert (passage["document"], passage["text"]) == ("towns/bridge.txt", BRIDGE)
@@ -117,23 +94,19 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
         assert report["title"] == listed[0]["title"]
 
 
-async def test_documents_and_reports_are_resources(workspace: Path, sessions: Sessions) -> None:
-    async with client(workspace, sessions) as connected:
+async def test_documents_and_reports_are_resources(workspace: Path) -> None:
+    async with connection_to(workspace) as connected:
         resources = (await connected.list_resources()).resources
         addresses = {resource.name: resource.uri for resource in resources}
-        read = await connected.read_resource(addresses["towns/bridge.txt"])
-        assert [content.text for content in read.contents] == [BRIDGE]  # type: ignore[union-attr]
-        (report, *_) = [
-            address for address in addresses.values() if address.startswith("trellis://reports/")
-        ]
-        assert (await connected.read_resource(report)).contents[0].text.startswith("# ")  # type: ignore[union-attr]
+        report = next(address for address in addresses.values() if "//reports/" in address)
+        for address, text in ((addresses["towns/bridge.txt"], BRIDGE), (report, "# ")):
+            (content,) = (await connected.read_resource(address)).contents
+            assert content.text.startswith(text)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "nothing"])
-async def test_what_is_not_there_is_told_with_its_remedy(
-    workspace: Path, sessions: Sessions, name: str
-) -> None:
-    async with client(workspace, sessions) as connected:
+async def test_an_unknown_name_is_an_error_with_a_remedy(workspace: Path, name: str) -> None:
+    async with connection_to(workspace) as connected:
         result = await connected.call_tool("source", {"document": name})
         assert result.is_error
         assert "See `trellis status`" in result.content[0].text  # type: ignore[union-attr]
@@ -143,44 +116,36 @@ async def test_what_is_not_there_is_told_with_its_remedy(
         assert "Tomas Reyd" in unknown.content[0].text  # type: ignore[union-attr]
 
 
-async def test_answers_follow_a_new_generation(tmp_path: Path, sessions: Sessions) -> None:
+async def test_answers_follow_a_new_generation(tmp_path: Path) -> None:
     workspace = await asyncio.to_thread(indexed, tmp_path, ROWS[:1])
-    async with client(workspace, sessions) as connected:
-        assert (await called(connected, "ask", question="Who designed Orla Bridge?"))[
-            "generation"
-        ] == 1
+    async with connection_to(workspace) as connected:
+        assert (await called(connected, "ask", question=QUESTION))["generation"] == 1
         await asyncio.to_thread(indexed, tmp_path, ROWS)
-        assert (await called(connected, "ask", question="Where was Tomas Reyd born?"))[
-            "generation"
-        ] == 2
+        asked = await called(connected, "ask", question="Where was Tomas Reyd born?")
+        assert asked["generation"] == 2
 
 
-async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Path) -> None:
+async def test_a_service_has_the_same_tools_over_http(workspace: Path) -> None:
     key, row = new_key("agent", "ask")
+    headers = {"Authorization": f"Bearer {key}"}
     with served_workspace(workspace, keys=(row,)) as service:
-        async with httpx.AsyncClient(timeout=PATIENCE) as plain:
-            refused = await plain.post(f"{service.url}/mcp", json={})
-            assert (refused.status_code, refused.json()["error"]["type"]) == (401, "KeyMissing")
-        headers = {"Authorization": f"Bearer {key}"}
-        for address in ("/mcp", "/mcp/default"):
+        for path in ("/mcp", "/mcp/default"):
             async with (
                 httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
                 Client(
-                    streamable_http_client(f"{service.url}{address}", http_client=http)
+                    streamable_http_client(f"{service.url}{path}", http_client=http)
                 ) as connected,
             ):
-                answer = await called(connected, "ask", question="Who designed Orla Bridge?")
+                answer = await called(connected, "ask", question=QUESTION)
                 assert "Tomas Reyd" in answer["answer"]
-                assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1][
-                    "text"
-                ]
-        async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as plain:
-            counted = (await plain.get(f"{service.url}/metrics")).text
-            assert 'trellis_answers_total{fallback="partial"' in counted, (
-                "they are counted, and wait their turn, like others"
-            )
-            unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
-            assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (
-                404,
-                True,
-            )
+                assert (await called(connected, "source", document="reyd"))["text"] == REYD
+        async with httpx.AsyncClient(base_url=service.url, timeout=PATIENCE) as plain:
+            refused(await plain.post("/mcp", json={}), 401, "KeyMissing")
+            plain.headers.update(headers)
+            counted = (await plain.get("/metrics")).text
+            assert 'trellis_answers_total{fallback="partial"' in counted
+            unknown = refused(await plain.post("/mcp/none", json={}), 404, "UnknownWorkspace")
+            assert "default" in unknown["remedy"]
+            # No session, so no stream to wait for.
+            waiting = await plain.get("/mcp", headers={"accept": "text/event-stream"})
+            refused(waiting, 405, "HttpError")

@@ -1,23 +1,32 @@
-"""The interface under /api/v1: answers and their events, documents, the graph, reports and
-generations.
-"""
+"""The interface under /api/v1: answers and their events, documents, the graph, reports, edits."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from flows.service.reading import paths_between
 from storage.answer_records import Answer
 from tests.flows.conftest import BRIDGE
+from tests.patience import wait_for
 from tests.server.client import Server
-from tests.service.conftest import QUESTION, Start
+from tests.service.conftest import ASK, ASKED, QUESTION, Start
+
+EDITS = "/api/v1/edits"
+FEEDBACK = "/api/v1/feedback"
 
 
-def events_of(client: httpx.Client, body: dict[str, object]) -> list[tuple[str, Any]]:
+def get(client: httpx.Client, path: str, **query: Any) -> Any:
+    answer = client.get(f"/api/v1/{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def events_of(client: httpx.Client, body: Mapping[str, object]) -> list[tuple[str, Any]]:
     """The events of a streamed answer."""
-    with client.stream("POST", "/api/v1/ask", json={**body, "stream": True}) as answer:
+    with client.stream("POST", ASK, json={**body, "stream": True}) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         blocks = "".join(answer.iter_text()).strip().split("\n\n")
     rows = [block.split("\n") for block in blocks]
@@ -27,25 +36,26 @@ def events_of(client: httpx.Client, body: dict[str, object]) -> list[tuple[str, 
     ]
 
 
-def test_an_answer_cites_characters_of_documents_that_can_be_read(start: Start) -> None:
-    client = start()
-    answer = Answer.model_validate(client.post("/api/v1/ask", json={"question": QUESTION}).json())
+# --- answers ---
+
+
+def test_an_answer_cites_characters_of_a_stored_text(client: httpx.Client) -> None:
+    answer = Answer.model_validate(client.post(ASK, json=ASKED).json())
     assert "Tomas Reyd" in answer.answer
     cited = answer.citations[0]
-    source = client.get(f"/api/v1/documents/{cited.document}").json()
+    source = get(client, f"documents/{cited.document}")
     assert source["text"][cited.start : cited.end] == cited.quote
-    assert {"document": "bridge", "start": 0, "end": len(BRIDGE), "heading": ""}.items() <= source[
-        "spans"
-    ][0].items()
+    whole = {"document": "bridge", "start": 0, "end": len(BRIDGE), "heading": ""}
+    assert whole.items() <= source["spans"][0].items()
     assert cited.chunk in {span["chunk"] for span in source["spans"]}
-    found = client.post("/api/v1/retrieve", json={"question": QUESTION, "k": 1}).json()
+    found = client.post("/api/v1/retrieve", json={**ASKED, "k": 1}).json()
     assert [passage["document"] for passage in found["passages"]] == ["bridge"]
 
 
-def test_events_come_in_order_and_the_answer_is_the_last(start: Start) -> None:
-    events = events_of(start(), {"question": QUESTION})
+def test_the_answer_is_the_last_event(client: httpx.Client) -> None:
+    events = events_of(client, ASKED)
     steps = [data["step"] for name, data in events if name == "step" and data["state"] == "begins"]
-    assert steps.index("rewrite") < steps.index("retrieve") < steps.index("answer")
+    assert steps.index("rewrite") < steps.index("trigger-check") < steps.index("answer")
     assert [name for name, _ in events].count("answer") == 1
     assert "Tomas Reyd" in Answer.model_validate(events[-1][1]).answer
 
@@ -58,110 +68,178 @@ def test_the_draft_of_a_model_is_streamed(scripted: Server, start: Start) -> Non
     assert "Tomas Reyd was born in Velin" in "".join(texts)
     assert events[-1][0] == "answer"
     scripted.misbehave({"kind": "unauthorized", "step": "answer"})
-    failed = events_of(client, {"question": "Who was Ana Korb?"})[-1]
-    assert failed[0] == "error"
-    assert failed[1].keys() == {"type", "message", "remedy"}
+    name, error = events_of(client, {"question": "Who was Ana Korb?"})[-1]
+    assert (name, error.keys()) == ("error", {"type", "message", "remedy"})
 
 
 @pytest.mark.parametrize(
     ("body", "status", "kind"),
     [
         ({"question": " "}, 422, "InvalidRequest"),
-        ({"question": QUESTION, "colour": "red"}, 422, "InvalidRequest"),
-        ({"question": QUESTION, "mode": "best"}, 400, "SettingsError"),
-        ({"question": QUESTION, "where": "year >="}, 400, "FilterError"),
-        ({"question": QUESTION, "documents": ["bridg"]}, 404, "UnknownDocument"),
-        ({"question": QUESTION, "as_of": 9}, 404, "UnknownGeneration"),
-        ({"question": QUESTION, "where": "year > 2100"}, 400, "NothingMatches"),
+        ({"colour": "red"}, 422, "InvalidRequest"),
+        ({"mode": "best"}, 400, "SettingsError"),
+        ({"where": "year >="}, 400, "FilterError"),
+        ({"documents": ["bridg"]}, 404, "UnknownDocument"),
+        ({"as_of": 9}, 404, "UnknownGeneration"),
+        ({"where": "year > 2100"}, 400, "NothingMatches"),
     ],
 )
-def test_what_cannot_be_asked_is_told_with_a_remedy(
-    body: dict[str, object], status: int, kind: str, start: Start
+def test_an_impossible_question_is_refused(
+    body: dict[str, object], status: int, kind: str, client: httpx.Client
 ) -> None:
-    client = start()
-    answer = client.post("/api/v1/ask", json=body)
+    answer = client.post(ASK, json={**ASKED, **body})
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
-    if status != 422:  # where the answer has begun, the error is its last event
-        assert events_of(client, body)[-1][1] == answer.json()["error"]
+    if status != 422:  # a stream ends with the same error
+        assert events_of(client, {**ASKED, **body})[-1][1] == answer.json()["error"]
 
 
-def test_the_graph_is_read_from_all_sides(start: Start) -> None:
-    client = start()
+# --- documents, the graph and the workspace ---
 
-    def get(path: str, **query: object) -> Any:
-        answer = client.get(f"/api/v1/{path}", params=query)  # type: ignore[arg-type]
-        assert answer.status_code == 200, answer.text
-        return answer.json()
 
-    assert [row["id"] for row in get("documents", q="orla")["documents"]] == ["bridge"]
-    assert get("documents", limit=1, offset=1)["total"] == 3
-    entity = get("entities", q="reyd")["entities"][0]
-    assert entity["name"] == "Tomas Reyd"
-    (view,) = get("entity", name="Tomas Reyd")["entities"]
-    assert view["id"] == entity["id"]
-    assert entity["id"] in {node["id"] for node in get("picture", name=entity["id"])["nodes"]}
-    (first, *_) = get("paths", first="Orla Bridge", second="Velin")["paths"]
+def test_documents_entities_paths_and_reports_are_read(client: httpx.Client) -> None:
+    assert [row["id"] for row in get(client, "documents", q="orla")["documents"]] == ["bridge"]
+    assert get(client, "documents", limit=1, offset=1)["total"] == 3
+    entity = get(client, "entities", q="reyd")["entities"][0]
+    (view,) = get(client, "entity", name="Tomas Reyd")["entities"]
+    assert (entity["name"], entity["id"]) == ("Tomas Reyd", view["id"])
+    (first, *_) = get(client, "paths", first="Orla Bridge", second="Velin")["paths"]
     assert (first["entities"][0], first["entities"][-1]) == ("Orla Bridge", "Velin")
-    quote = first["steps"][0]["statements"][0]
-    assert (
-        get(f"documents/{quote['document']}")["text"][quote["start"] : quote["end"]]
-        == quote["quote"]
-    )
-    for report in get("reports"):
-        assert get(f"reports/{report['community']}")["findings"]
-    assert {row["community"] for row in get("reports")} <= {row["id"] for row in get("communities")}
-    assert (
-        "Velin" in client.get("/api/v1/entity", params={"name": "Velinn"}).json()["error"]["remedy"]
-    )
-    assert paths_between.__doc__  # the words of the interface are those of the functions
+    place = first["steps"][0]["statements"][0]
+    text = get(client, f"documents/{place['document']}")["text"]
+    assert text[place["start"] : place["end"]] == place["quote"]
+    reports = get(client, "reports")
+    assert all(get(client, f"reports/{row['community']}")["findings"] for row in reports)
+    communities = {row["id"] for row in get(client, "communities")}
+    assert {row["community"] for row in reports} <= communities
+
+
+def test_a_picture_has_a_place_for_every_entity(client: httpx.Client) -> None:
+    whole = get(client, "picture")
+    nodes = {node["id"]: node for node in whole["nodes"]}
+    assert {"Orla Bridge", "Tomas Reyd"} <= {node["name"] for node in nodes.values()}
+    assert all(0 <= node["x"] <= 1 and 0 <= node["y"] <= 1 for node in nodes.values())
+    assert len({(node["x"], node["y"]) for node in nodes.values()}) == len(nodes)
+    assert all({edge["source"], edge["target"]} <= nodes.keys() for edge in whole["edges"])
+    assert (whole["cut"], whole) == (False, get(client, "picture"))
+    small = get(client, "picture", name="Orla Bridge", most=2)
+    assert (len(small["nodes"]), small["cut"]) == (2, True)
+    by_id = get(client, "picture", name=small["start"][0])
+    assert small["start"][0] in {node["id"] for node in by_id["nodes"]}
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "near"),
     [
-        "documents/bridg",
-        "entity?name=Velinn",
-        "neighbourhood?name=Velinn",
-        "paths?first=Orla Bridge&second=Velinn",
-        "picture?name=Velinn",
-        "reports/cmt_none",
-        "reports?as_of=9",
-        "diff?before=9",
-        "index-runs/run_none",
-        "status?workspace=none",
-        "entities?workspace=none",
+        ("documents/bridg", "bridge"),
+        ("entity?name=Velinn", "Velin"),
+        ("paths?first=Orla Bridge&second=Velinn", "Velin"),
+        ("picture?name=Orla Bridges", "Orla Bridge"),
+        ("reports/cmt_none", "trellis reports"),
+        ("reports?as_of=9", "1"),
+        ("diff?before=9", "1"),
+        ("index-runs/run_none", "GET /api/v1/index-runs"),
+        ("status?workspace=none", "default"),
+        ("entities?workspace=none", "default"),
+        ("no-such-route", "GET /docs"),
     ],
 )
-def test_what_is_not_there_is_a_404_in_the_form_of_all_errors(path: str, start: Start) -> None:
-    answer = start().get(f"/api/v1/{path}")
-    assert (answer.status_code, answer.json()["error"].keys()) == (
-        404,
-        {"type", "message", "remedy"},
-    )
+def test_an_unknown_name_is_a_404_with_a_remedy(path: str, near: str, client: httpx.Client) -> None:
+    answer = client.get(f"/api/v1/{path}")
+    error = answer.json()["error"]
+    assert (answer.status_code, error.keys()) == (404, {"type", "message", "remedy"})
+    assert near in error["remedy"]
 
 
-def test_the_workspace_tells_of_itself(start: Start) -> None:
-    client = start()
-    assert client.get("/api/v1/workspaces").json() == ["default"]
-    assert [row["number"] for row in client.get("/api/v1/generations").json()] == [1]
-    assert client.get("/api/v1/dead-letters").json() == client.get("/api/v1/usage").json() == []
-    assert client.get("/api/v1/status").json()["counts"]["documents"] == 3
-    assert client.get("/api/v1/diff", params={"before": 1}).json()["documents"]["unchanged"] == 3
-    paths = client.get("/openapi.json").json()["paths"]
-    assert {"/api/v1/ask", "/api/v1/documents/{document}", "/v1/chat/completions"} <= paths.keys()
-    counted = client.get("/metrics").text
-    assert (
-        'trellis_requests_total{method="GET",route="/api/v1/generations",status="200"} 1.0'
-        in counted
-    )
+def test_the_workspace_describes_itself(client: httpx.Client) -> None:
+    assert get(client, "workspaces") == ["default"]
+    assert [row["number"] for row in get(client, "generations")] == [1]
+    assert get(client, "dead-letters") == get(client, "usage") == []
+    assert get(client, "status")["counts"]["documents"] == 3
+    assert get(client, "diff", before=1)["documents"]["unchanged"] == 3
+    counted = 'trellis_requests_total{method="GET",route="/api/v1/generations",status="200"} '
+    assert counted in client.get("/metrics").text
 
 
-def test_a_workspace_without_an_index_says_how_to_begin(start: Start, workspace: Any) -> None:
-    client = start(workspaces={"empty": workspace.parent / "empty"})
-    asked = client.post("/api/v1/ask", json={"question": QUESTION, "workspace": "empty"})
+def test_the_description_of_the_interface_names_errors(client: httpx.Client) -> None:
+    described = client.get("/openapi.json").json()
+    assert {"/api/v1/documents/{document}", "/v1/chat/completions"} <= described["paths"].keys()
+    responses = described["paths"][ASK]["post"]["responses"]
+    assert {"401", "403", "404", "409", "422", "429", "500", "503"} <= responses.keys()
+    schemas = [responses[code]["content"]["application/json"]["schema"] for code in ("401", "422")]
+    assert schemas[0] == schemas[1]
+    shown = described["components"]["schemas"]["ErrorDetails"]["properties"]
+    assert set(shown) == {"type", "message", "remedy"}
+
+
+def test_a_workspace_without_an_index_says_how_to_begin(start: Start, workspace: Path) -> None:
+    empty = workspace.parent / "empty"
+    client = start(workspaces={"empty": empty})
+    asked = client.post(ASK, json={**ASKED, "workspace": "empty"})
     assert (asked.status_code, asked.json()["error"]["type"]) == (404, "NoGeneration")
-    for _ in range(1000):
-        if (ready := client.get("/ready")).status_code == 200:
-            break
+    ready = wait_for(lambda: (answer := client.get("/ready")).is_success and answer, "readiness")
     assert ready.json() == {"status": "ready", "empty": ["empty"]}
-    assert not (workspace.parent / "empty").exists()
+    assert not empty.exists()
+
+
+# --- edits and feedback ---
+
+
+def test_an_edit_is_made_listed_and_undone(start: Start) -> None:
+    client = start()
+    merge = {"action": "merge", "name": "Tomas Reyd", "other": "Ana Korb"}
+    merged = client.post(EDITS, json=merge)
+    assert merged.status_code == 200, merged.text
+    (edit,) = client.get(EDITS).json()
+    assert (edit["id"], edit["words"]) == (1, "Ana Korb is Tomas Reyd")
+    assert client.delete(f"{EDITS}/1").json()["undone"]
+    assert client.get(EDITS).json() == []
+    assert [row["kind"] for row in get(client, "runs")] == ["undo", "edit"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"action": "split"}, 400),
+        ({"new_name": " "}, 400),
+        ({"new_name": "\u200b\u2003"}, 400),
+        ({"new_name": "a\nb"}, 400),
+        ({"kind": "\t"}, 400),
+        ({"description": " \n "}, 400),
+        ({"description": "x" * 900_000}, 422),
+        ({"new_name": "x" * 5000}, 422),
+    ],
+)
+def test_an_edit_without_fit_words_is_refused(
+    client: httpx.Client, change: dict[str, str], status: int
+) -> None:
+    answer = client.post(EDITS, json={"action": "change", "name": "Tomas Reyd", **change})
+    assert answer.status_code == status, answer.text
+
+
+def test_an_edit_may_have_several_lines(start: Start) -> None:
+    change = {"new_name": "Reyd, T.", "description": "An\nengineer."}
+    answer = start().post(EDITS, json={"action": "change", "name": "Tomas Reyd", **change})
+    assert answer.status_code == 200, answer.text
+
+
+def test_feedback_is_a_question_set_and_goes_with_its_document(start: Start) -> None:
+    client = start()
+    rated = {
+        "question": QUESTION,
+        "answer": "Tomas Reyd [1]",
+        "helpful": True,
+        "documents": ["bridge"],
+        "history": ["Orla Bridge?"],
+        "generation": 1,
+    }
+    first = client.post(FEEDBACK, json=rated).json()
+    again = client.post(FEEDBACK, json={**rated, "helpful": False, "note": "Ana Korb"}).json()
+    assert (first["id"], first["helpful"], again["helpful"]) == (again["id"], True, False)
+    client.post(FEEDBACK, json={**rated, "question": "When?", "documents": ["reyd"]})
+    rows = client.get(FEEDBACK).json()
+    assert [(row["question"], row["answers"], row["gold_documents"]) for row in rows] == [
+        (QUESTION, ["Ana Korb"], []),
+        ("When?", ["Tomas Reyd"], ["reyd"]),
+    ]
+    assert client.delete("/api/v1/documents/bridge").status_code == 200
+    assert [row["question"] for row in client.get(FEEDBACK).json()] == ["When?"]

@@ -1,4 +1,4 @@
-"""How do the storage tests start a process of their own?"""
+"""Starts processes of the storage tests."""
 
 import subprocess
 import sys
@@ -9,20 +9,16 @@ import pytest
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
-PROJECT = Path(__file__).parents[2]
-
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts an action of `tests.storage.worker`; whatever still runs when the test ends is
-    killed.
-    """
+    """Starts an action of `tests.storage.worker`, and kills it at the end of the test."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(action: str, root: Path, argument: str = "") -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.storage.worker", action, str(root), argument],
-            cwd=PROJECT,
+            cwd=Path(__file__).parents[2],
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -32,6 +28,10 @@ def start() -> Iterator[Start]:
 
     yield begin
     for process in started:
-        if process.poll() is None:
-            process.kill()
+        process.kill()
         process.communicate()
+
+
+def next_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()

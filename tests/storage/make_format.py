@@ -1,7 +1,6 @@
-"""Writes a small workspace as this version does, to be opened by later ones: `python -m
-tests.storage.make_format`.
+"""Writes a small workspace for later versions to read: `python -m tests.storage.make_format`.
 
-To be run once for each version of the schema, before the next one comes; what it wrote stays.
+Run it once for each schema version, and keep what it wrote.
 """
 
 import asyncio
@@ -17,8 +16,9 @@ from tests.workspaces import opened, quays, write_rows
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         source, workspace = Path(name, "quays.jsonl"), Path(name, "ws")
-        asyncio.run(build_index([write_rows(source, quays(3))], IndexOptions(), opened(workspace)))
-        asyncio.run(build_index([write_rows(source, quays(4))], IndexOptions(), opened(workspace)))
+        for count in (3, 4):
+            rows = write_rows(source, quays(count))
+            asyncio.run(build_index([rows], IndexOptions(), opened(workspace)))
         write_archive(workspace, Path(__file__).with_name(f"format_{SCHEMA_VERSION}.tar.gz"))
 
 

@@ -1,4 +1,4 @@
-"""A vector store of one's own that keeps every index in memory: all that such a store has to do."""
+"""A complete vector store of your own: it keeps every index in memory."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -14,12 +14,12 @@ from storage.vectors import Hit, StoredVectors, Vector
 
 @dataclass
 class MemoryIndex:
-    """The windows of one generation and their vectors as rows of length 1."""
+    """The windows of one generation, and their vectors as rows of length 1."""
 
     windows: list[str]
     rows: np.ndarray
     searches: int = 0
-    unreachable: int = 0  # windows that no path leads to, as in an approximate index
+    unreachable: int = 0  # windows that a search never finds, as in an approximate index
 
     def search(self, vector: Vector, count: int) -> list[Hit]:
         self.searches += 1
@@ -33,7 +33,7 @@ class MemoryIndex:
 
 @dataclass
 class MemoryStore:
-    """Keeps every index in a dictionary, by the number of its generation."""
+    """The indexes by the number of their generation."""
 
     indexes: dict[int, MemoryIndex] = field(default_factory=dict)
     prepared: int = 0
@@ -61,5 +61,5 @@ STORES: defaultdict[Path, MemoryStore] = defaultdict(MemoryStore)
 
 
 def open_store(root: Path, server: ServerAddress | None) -> MemoryStore:
-    """The store of a workspace: what an entry point of `trellis.vector_stores` names."""
+    """Return the store of a workspace; an entry point of `trellis.vector_stores` names this."""
     return STORES[root]

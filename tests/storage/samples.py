@@ -1,4 +1,4 @@
-"""Small documents, graphs and vectors that the storage tests write and expect back."""
+"""Small documents, graphs and vectors for the storage tests."""
 
 import hashlib
 from pathlib import Path
@@ -30,8 +30,7 @@ MODEL = "tiny"
 SIZE = 8
 
 
-def text_part(document: str, text: str, pages: tuple[int, ...] = ()) -> Part:
-    metadata = {"year": 1999, "share": 1.0, "draft": False, "note": None, "标签": "文"}
+def text_part(document: str, text: str) -> Part:
     return Part(
         document=document,
         source="src",
@@ -39,21 +38,20 @@ def text_part(document: str, text: str, pages: tuple[int, ...] = ()) -> Part:
         kind="text",
         title=f"On {document}",
         text=text,
-        metadata=metadata,
-        pages=pages,
+        metadata={"year": 1999, "share": 1.0, "draft": False, "note": None, "标签": "文"},
+        pages=(0, 3),
     )
 
 
-def triple_part(document: str, triples: tuple[Triple, ...]) -> Part:
-    text = "\n".join(t.rendered() for t in triples)
+def triple_part(document: str, triples: list[Triple]) -> Part:
     return Part(
         document=document,
         source="facts",
         path="facts.csv",
         kind="triples",
         title="",
-        text=text,
-        triples=triples,
+        text="\n".join(t.rendered() for t in triples),
+        triples=tuple(triples),
     )
 
 
@@ -103,9 +101,7 @@ def window(chunk: Chunk, part: int = 0) -> Window:
 
 
 def put(staging: Staging, name: str, text: str, embed: bool = True) -> list[Chunk]:
-    """One document with its chunks, postings, extractions and windows; what an index run writes for
-    it.
-    """
+    """Writes a document and everything that an index run derives from it."""
     stored = document(name, text_part(name, text))
     chunks = chunks_of(stored)
     staging.documents.put_documents([stored])
@@ -122,38 +118,18 @@ def put(staging: Staging, name: str, text: str, embed: bool = True) -> list[Chun
 
 
 def extraction(chunk: Chunk) -> Extraction:
-    mention = Mention(
-        chunk=chunk.id,
-        name="Zoë",
-        kind="person",
-        start=chunk.start,
-        end=chunk.start + 3,
-        description="a\nb",
-    )
+    mention = Mention(chunk.id, "Zoë", "person", chunk.start, chunk.start + 3, "a\nb")
+    plain = RelationMention(chunk.id, "b", "a", "p", 1, 2)
     relation = RelationMention(
-        chunk=chunk.id,
-        source="Zoë",
-        target="ada",
-        predicate="knows",
-        start=0,
-        end=5,
-        weight=0.5,
-        keys=("friendship", "时间"),
+        chunk.id, "Zoë", "ada", "knows", 0, 5, weight=0.5, keys=("friendship", "时间")
     )
-    plain = RelationMention(chunk=chunk.id, source="b", target="a", predicate="p", start=1, end=2)
-    return Extraction(
-        chunk=chunk.id,
-        mentions=(mention, mention._replace(name="Ada")),
-        relations=(plain, relation),
-    )
+    return Extraction(chunk.id, (mention, mention._replace(name="Ada")), (plain, relation))
 
 
 def same_ranking(one: list[tuple[str, float]], other: list[tuple[str, float]]) -> bool:
-    """Whether two searches agree.
+    """Whether two searches agree, except in the last digit and among chunks as good as the last.
 
-    Chroma and the database may differ in the last digit of a score, and an approximate index may
-    miss one of equals, such as the windows of a text that repeats itself: those that score as the
-    last one does are free.
+    An approximate index may miss one of several equal windows.
     """
     scores = np.array([[a, b] for (_, a), (_, b) in zip(one, other, strict=False)])
     last = other[-1][1] + 2e-5
@@ -162,9 +138,10 @@ def same_ranking(one: list[tuple[str, float]], other: list[tuple[str, float]]) -
     return len(one) == len(other) and close and better[0] == better[1]
 
 
-def served_by(name: str, root: Path, keep: int = 5, url: str | None = None) -> Workspace:
-    """A workspace with the vector store of this name."""
-    return Workspace(root, keep, open_vector_store(name, root, ServerAddress(url) if url else None))
+def served_by(
+    name: str, root: Path, keep: int = 5, address: ServerAddress | None = None
+) -> Workspace:
+    return Workspace(root, keep, open_vector_store(name, root, address))
 
 
 def publish(
@@ -174,64 +151,52 @@ def publish(
     store: str = "auto",
     embed: bool = True,
 ) -> int:
-    with (
-        place if isinstance(place, Workspace) else served_by(store, place, keep)
-    ).write() as staging:
+    workspace = place if isinstance(place, Workspace) else served_by(store, place, keep)
+    with workspace.write() as staging:
         for name, text in texts.items():
             put(staging, name, text, embed)
         return staging.publish()
 
 
 ENTITIES = [
-    Entity(id="ent_1", name="Ada", kind="person", description="", mentions=2, degree=1),
-    Entity(id="ent_2", name="图灵", kind="person", description="𝄞 note", mentions=1, degree=1),
+    Entity("ent_1", "Ada", "person", mentions=2, degree=1),
+    Entity("ent_2", "图灵", "person", "𝄞 note", mentions=1, degree=1),
 ]
 ALIASES = [Alias(entity="ent_1", name="A. L.", reason="initials")]
 RELATIONS = [
-    Relation(id="rel_1", source="ent_1", target="ent_2", predicate="met", weight=0.25, count=2),
-    Relation(id="rel_2", source="ent_2", target="ent_2", predicate="is", keys=("self",)),
+    Relation("rel_1", "ent_1", "ent_2", "met", weight=0.25, count=2),
+    Relation("rel_2", "ent_2", "ent_2", "is", keys=("self",)),
 ]
 COMMUNITIES = [
-    Community(id="com_1", level=0, parent=None, members=("ent_2", "ent_1")),
-    Community(id="com_2", level=1, parent="com_1", members=("ent_1",)),
+    Community("com_1", 0, None, ("ent_2", "ent_1")),
+    Community("com_2", 1, "com_1", ("ent_1",)),
 ]
+FINDINGS = (
+    Finding(summary="z", explanation="first", document="a", start=0, end=3),
+    Finding(
+        summary="b",
+        explanation="second",
+        document="a",
+        start=4,
+        end=9,
+        more=(TextSpan(document="b", start=7, end=8), TextSpan(document="a", start=0, end=3)),
+    ),
+)
 REPORTS = [
     Report(
-        community="com_1",
-        level=0,
+        community=community,
+        level=level,
         title="T",
         summary="S",
         rating=7.5,
         rating_reason="R",
         inputs="h",
-        findings=(
-            Finding(summary="z", explanation="first", document="a", start=0, end=3),
-            Finding(
-                summary="b",
-                explanation="second",
-                document="a",
-                start=4,
-                end=9,
-                more=(
-                    TextSpan(document="b", start=7, end=8),
-                    TextSpan(document="a", start=0, end=3),
-                ),
-            ),
-        ),
-    ),
-    Report(
-        community="com_2",
-        level=1,
-        title="U",
-        summary="",
-        rating=1,
-        rating_reason="",
-        inputs="i",
-        findings=(),
-    ),
+        findings=findings,
+    )
+    for community, level, findings in (("com_1", 0, FINDINGS), ("com_2", 1, ()))
 ]
 
 
 def occurrences(chunk: str) -> list[Occurrence]:
     spans = [("ent_1", 0, 3), ("ent_1", 9, 12), ("ent_2", 4, 6)]
-    return [Occurrence(item=item, chunk=chunk, start=start, end=end) for item, start, end in spans]
+    return [Occurrence(item, chunk, start, end) for item, start, end in spans]

@@ -1,6 +1,4 @@
-"""An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is
-believed.
-"""
+"""An archive holds a workspace as of one moment, and a file from elsewhere is not trusted."""
 
 import gzip
 import io
@@ -23,10 +21,9 @@ from tests.copying import copy_of
 from tests.faults.disk import full
 from tests.storage.samples import publish, put
 
-Entries = dict[str, bytes]
-REMEMBERED = MemoryEntry(
-    source="a", title="Who?", content="Zoë", evidence=("chk_a_0",), generation=2
-)
+GENERATION = "generations/000001/generation.duckdb"
+MANIFEST = "generations/000001/manifest.json"
+REMEMBERED = MemoryEntry(source="a", title="Who?", content="Zoë", generation=2)
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +44,13 @@ def archive(root: Path) -> Path:
     return file
 
 
-def rewritten(archive: Path, target: Path, change: Callable[[Entries], None]) -> Path:
-    """A copy of an archive with other entries."""
-    entries: Entries = {}
+def rewritten(archive: Path, target: Path, entries: dict[str, bytes]) -> Path:
+    """A copy of an archive with these entries replaced or added."""
     with tarfile.open(archive) as read:
-        for entry in read:
-            stream = read.extractfile(entry)
-            assert stream is not None
-            entries[entry.name] = stream.read()
-    change(entries)
+        before = {entry.name: read.extractfile(entry) for entry in read}
+        content = {name: stream.read() for name, stream in before.items() if stream} | entries
     with tarfile.open(target, "w") as made:
-        for name, data in entries.items():
+        for name, data in content.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             made.addfile(entry, io.BytesIO(data))
@@ -65,24 +58,22 @@ def rewritten(archive: Path, target: Path, change: Callable[[Entries], None]) ->
 
 
 def test_a_workspace_comes_back_equal(root: Path, archive: Path, tmp_path: Path) -> None:
-    report = read_archive(archive, tmp_path / "ws")
+    copy = tmp_path / "ws"
+    report = read_archive(archive, copy)
     assert (report.generation, report.generations) == (2, (1, 2))
-    before, after = Workspace(root), Workspace(tmp_path / "ws")
+    before, after = Workspace(root), Workspace(copy)
     for number in (1, 2):
         with before.read(number) as old, after.read(number) as new:
             assert export(old) == export(new)
         assert after.rebuild_vectors(number) > 0
     assert after.database.memory.entries() == [REMEMBERED]
-    assert (tmp_path / "ws" / "tailoring.toml").read_text() == (root / "tailoring.toml").read_text()
-    assert publish(tmp_path / "ws", {"c": "gamma"}) == 3
+    assert (copy / "tailoring.toml").read_text() == (root / "tailoring.toml").read_text()
+    assert publish(copy, {"c": "gamma"}) == 3
     with after.read() as generation:
         assert generation.documents.ids() == ["a", "b", "c"]
 
 
 def test_it_is_whole_while_a_run_writes(tmp_path: Path) -> None:
-    """A run holds the lock, publishes and removes the old generation; the archive is of one moment
-    all the same.
-    """
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     with Workspace(root, keep_generations=1).write() as staging:
@@ -97,11 +88,10 @@ def test_it_is_whole_while_a_run_writes(tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten(root: Path, archive: Path, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("mine")
+    (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="not empty"):
-        read_archive(archive, tmp_path / "full")
-    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+        read_archive(archive, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     with pytest.raises(UsageError, match="there already"):
         write_archive(root, archive)
     (tmp_path / "empty").mkdir()
@@ -114,55 +104,48 @@ def test_other_endings_are_refused(root: Path, tmp_path: Path, name: str) -> Non
         write_archive(root, tmp_path / name)
 
 
-GENERATION = "generations/000001/generation.duckdb"
-
-
-OF_SQLITE = {
-    "trigger": "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory_entries; END",
-    "another version": "PRAGMA user_version = 99",
+STRANGE = {
+    "view": (
+        GENERATION,
+        "ALTER TABLE documents RENAME TO hidden; "
+        "CREATE VIEW documents AS SELECT * REPLACE (version() AS text) FROM hidden",
+    ),
+    "other view": (GENERATION, "CREATE OR REPLACE VIEW relations AS SELECT version() AS id"),
+    "macro": (GENERATION, "CREATE MACRO contains(a, b) AS true"),
+    "default": (GENERATION, "ALTER TABLE documents ALTER title SET DEFAULT version()"),
+    "trigger": (
+        "side.sqlite",
+        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory_entries; END",
+    ),
+    "another version": ("side.sqlite", "PRAGMA user_version = 99"),
 }
 
 
-def sql_of_strangers(root: Path, where: str) -> None:
-    if where in OF_SQLITE:
-        with closing(sqlite3.connect(root / "side.sqlite")) as connection:
-            connection.execute(OF_SQLITE[where])
-        return
-    with duckdb.connect(str(root / "generations" / "000001" / "generation.duckdb")) as connection:
-        if where == "view":
-            connection.execute("ALTER TABLE documents RENAME TO hidden")
-            connection.execute(
-                "CREATE VIEW documents AS SELECT * REPLACE (version() AS text) FROM hidden"
-            )
-        elif where == "other view":
-            connection.execute("CREATE OR REPLACE VIEW relations AS SELECT version() AS id")
-        elif where == "macro":
-            connection.execute("CREATE MACRO contains(a, b) AS true")
-        else:
-            connection.execute("ALTER TABLE documents ALTER title SET DEFAULT version()")
+def execute(file: Path, sql: str) -> None:
+    if file.suffix == ".sqlite":
+        with closing(sqlite3.connect(file)) as side:
+            side.execute(sql)
+    else:
+        with duckdb.connect(str(file)) as generation:
+            generation.execute(sql)
 
 
-@pytest.mark.parametrize("where", ["view", "other view", "macro", "default", *OF_SQLITE])
+@pytest.mark.parametrize(("name", "sql"), STRANGE.values(), ids=STRANGE)
 def test_a_database_with_more_than_data_is_refused(
-    root: Path, archive: Path, tmp_path: Path, where: str
+    root: Path, archive: Path, tmp_path: Path, name: str, sql: str
 ) -> None:
     copy = copy_of(root, tmp_path / "copy")
-    sql_of_strangers(copy, where)
-
-    def put_in(entries: Entries) -> None:
-        entries["side.sqlite"] = (copy / "side.sqlite").read_bytes()
-        entries[GENERATION] = (copy / GENERATION).read_bytes()
-        manifest = json.loads(entries["generations/000001/manifest.json"])
-        manifest["database_bytes"] = len(entries[GENERATION])
-        entries["generations/000001/manifest.json"] = json.dumps(manifest).encode()
-
+    execute(copy / name, sql)
+    manifest = json.loads((copy / MANIFEST).read_text())
+    manifest["database_bytes"] = (copy / GENERATION).stat().st_size
+    entries = {name: (copy / name).read_bytes(), MANIFEST: json.dumps(manifest).encode()}
     with pytest.raises(
         (ArchiveError, WorkspaceFormatError), match=r"other things than ours|version 99"
     ):
-        read_archive(rewritten(archive, tmp_path / "strange.tar", put_in), tmp_path / "ws")
+        read_archive(rewritten(archive, tmp_path / "strange.tar", entries), tmp_path / "ws")
 
 
-def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no archive"):
         read_archive(tmp_path / "none.tar", tmp_path / "ws")
 
@@ -172,9 +155,8 @@ def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_damaged_file_is_no_archive(
     archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str
 ) -> None:
-    content = bytearray(
-        compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes()))
-    )
+    whole = b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes())
+    content = bytearray(compress(whole))
     if damage in {"cut", "empty"}:
         del content[len(content) // 2 if damage == "cut" else 0 :]
     elif damage == "flipped":
@@ -185,9 +167,7 @@ def test_a_damaged_file_is_no_archive(
     assert list((tmp_path / "in").iterdir()) == []
 
 
-def test_a_target_without_room_is_told_and_holds_no_half(
-    root: Path, archive: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_leaves_no_half_file(root: Path, archive: Path, tmp_path: Path) -> None:
     with full(), pytest.raises(DiskFull, match="Make room"):
         write_archive(root, tmp_path / "kept.tar")
     with full(), pytest.raises(DiskFull, match="Make room"):
@@ -195,30 +175,27 @@ def test_a_target_without_room_is_told_and_holds_no_half(
     assert list(tmp_path.iterdir()) == []
 
 
+NO_JSON = r"programs/a\.json cannot be understood"
+FOREIGN = [
+    "uploads/../x",
+    "uploads//x",
+    "uploads/.x",
+    "uploads/",
+    "uploads/a\nb",
+    "uploads/\udcff",
+    "programs/a/b.json",
+    "programs/x.py",
+]
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        "uploads/../x",
-        "uploads//x",
-        "uploads/.x",
-        "uploads/",
-        "uploads/a\nb",
-        "programs/a/b.json",
-        "programs/x.py",
-    ],
+    ("name", "problem"),
+    [*((name, "is not of a workspace") for name in FOREIGN), ("programs/a.json", NO_JSON)],
 )
-def test_no_file_of_another_name_is_unpacked(archive: Path, tmp_path: Path, name: str) -> None:
-    strange = rewritten(
-        archive, tmp_path / "strange.tar", lambda entries: entries.update({name: b"{}"})
-    )
-    with pytest.raises(ArchiveError, match="is not of a workspace"):
+def test_foreign_entries_are_refused(
+    archive: Path, tmp_path: Path, name: str, problem: str
+) -> None:
+    strange = rewritten(archive, tmp_path / "strange.tar", {name: b"{"})
+    with pytest.raises(ArchiveError, match=problem):
         read_archive(strange, tmp_path / "ws")
     assert [path.name for path in tmp_path.iterdir()] == ["strange.tar"]
-
-
-def test_a_compiled_step_that_is_no_json_is_refused(archive: Path, tmp_path: Path) -> None:
-    strange = rewritten(
-        archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"})
-    )
-    with pytest.raises(ArchiveError, match=r"programs/a\.json cannot be understood"):
-        read_archive(strange, tmp_path / "ws")

@@ -7,76 +7,37 @@ import pytest
 from storage import errors
 from storage.errors import TrellisError
 
+# Each error with its exit code, a part of its message and a part of its remedy.
 EVERY = [
     (errors.SourceNotFound("notes/"), 2, "notes/", "forget"),
     (errors.NotFound("No report 'x'.", "Nearest: y."), 2, "'x'", "Nearest"),
     (errors.NoGeneration("ws"), 2, "ws", "trellis index SOURCE"),
     (errors.UnknownGeneration(7, [1, 2]), 2, "7", "1, 2"),
     (errors.UnknownDocument("a", ["b"]), 2, "'a'", "b"),
-    (
-        errors.SettingsError("TRELLIS_TAU", 3, "a number from 0 to 1"),
-        2,
-        "TRELLIS_TAU",
-        "a number from 0 to 1",
-    ),
+    (errors.SettingsError("TRELLIS_TAU", 3, "a number"), 2, "TRELLIS_TAU", "a number"),
+    (errors.UnknownSetting("MODE", ["LM"]), 2, "MODE", "one that exists: LM"),
+    (errors.SettingsFileError("x.toml", ValueError("open")), 2, "x.toml", "Correct it"),
     (errors.DuplicateDocument("a", "x.md", "y.md"), 2, "y.md", "another `id`"),
     (errors.WorkspaceFormatError("ws", 9, 1), 2, "version 9", "Upgrade"),
     (errors.WorkspaceFormatError("ws", 0, 1), 2, "version 0", "again"),
+    (errors.FilterError("year >>", 5, "it ends", "Write year > 1."), 2, "character 6", "year > 1"),
+    (errors.NothingMatches("year > 2050"), 2, "year > 2050", "Loosen"),
     (errors.RemovalRefused(4, 10), 2, "4 of 10", "--allow-removals"),
     (errors.SourceEmptied("docs", 4), 2, "docs holds no document now; 4", "--allow-removals"),
-    (
-        errors.BudgetReached(1_200, 1_000, "tokens", 70),
-        3,
-        "1,200 of 1,000 tokens, and the next call may take 70",
-        "Ra",
-    ),
+    (errors.BudgetReached(1_200, 1_000, "USD", 70), 3, "1,200 of 1,000 USD, and the next", "Ra"),
     (errors.WorkspaceLocked("ws", 12, "host", "now"), 4, "process 12 on host", "Wait"),
     (errors.FailureGate("extract", 6, 10, 0.5), 5, "6 of 10", "TRELLIS_FAILURE_LIMIT"),
-    (
-        errors.NothingToIndex(["docs"], ["a.bin: no text"]),
-        5,
-        "docs holds nothing that can be read: a.bin",
-        "formats",
-    ),
+    (errors.NothingToIndex(["docs"], ["a: no text"]), 5, "can be read: a", "formats"),
     (errors.EvaluationGate(["naive: em fell by .2"]), 6, "em fell by .2", "--accept"),
-    (
-        errors.UnknownSetting("TRELLIS_MODE", ["TRELLIS_LM"]),
-        2,
-        "TRELLIS_MODE",
-        "one that exists: TRELLIS_LM",
-    ),
-    (
-        errors.SettingsFileError("trellis.toml", ValueError("a quote is open")),
-        2,
-        "trellis.toml",
-        "Mend it",
-    ),
-    (
-        errors.FilterError("year >>", 5, "a value is missing", "Write year > 2020."),
-        2,
-        "character 6",
-        "year > 2020",
-    ),
-    (errors.NothingMatches("year > 2050"), 2, "year > 2050", "Loosen"),
     (errors.ArchiveError("kept.tar", "it is cut off"), 2, "kept.tar", "another copy"),
     (errors.StorageError("x.duckdb", "damaged"), 1, "x.duckdb", "roll back"),
-    (errors.NotPermitted("side.sqlite", "read-only"), 1, "side.sqlite", "permissions"),
-    (errors.DiskFull("side.sqlite", "full"), 1, "side.sqlite", "Make room"),
-    (errors.DiskFailed("side.sqlite", "I/O error"), 1, "side.sqlite", "Check the disk"),
-    (
-        errors.TooLittle("generation.duckdb", "Too many open files"),
-        1,
-        "generation.duckdb",
-        "Nothing is damaged",
-    ),
-    (errors.InUse("side.sqlite", "locked"), 1, "side.sqlite", "again"),
+    (errors.NotPermitted("x", "read-only"), 1, "x: ", "permissions"),
+    (errors.DiskFull("x", "full"), 1, "x: ", "Make room"),
+    (errors.DiskFailed("x", "I/O error"), 1, "x: ", "Check the disk"),
+    (errors.TooLittle("x", "Too many open files"), 1, "x: ", "Nothing is damaged"),
+    (errors.InUse("x", "locked"), 1, "x: ", "again"),
     (errors.NoLocks("LOCK", "No locks available"), 1, "LOCK", "local disk"),
-    (
-        errors.Damaged("side.sqlite", "malformed", "Move it away."),
-        1,
-        "side.sqlite",
-        "Move it away.",
-    ),
+    (errors.Damaged("x", "malformed", "Move it away."), 1, "x: ", "Move it away."),
 ]
 
 
@@ -90,8 +51,7 @@ def test_an_error_names_its_value_and_remedy(
     assert value in error.message
     assert remedy in error.remedy
     assert str(error) == f"{error.message} {error.remedy}"
-    # Our own bytes: an error crosses processes.
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes
     assert (type(again), str(again)) == (type(error), str(error))
 
 

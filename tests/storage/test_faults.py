@@ -1,10 +1,7 @@
-"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited
-for.
-"""
+"""Each fault of a disk or a file has its own error with a remedy, and stops no reader."""
 
 import errno
 import random
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -29,32 +26,30 @@ from storage.memory import MemoryEntry
 from storage.workspace_db import RunRow, WorkspaceDatabase
 from tests.faults.disk import flip, full, truncate
 
-OF_THE_SYSTEM = [
-    (errno.EACCES, NotPermitted),
-    (errno.EPERM, NotPermitted),
-    (errno.EROFS, NotPermitted),
-    (errno.ENOSPC, DiskFull),
-    (errno.EDQUOT, DiskFull),
-    (errno.EFBIG, DiskFull),
-    (errno.EIO, DiskFailed),
-    (errno.EMFILE, TooLittle),
-    (errno.ENFILE, TooLittle),
-    (errno.ENOMEM, TooLittle),
-]
+MANY = "INSERT INTO t SELECT hex(randomblob(5000)) FROM (VALUES (1), (2), (3))"
 
 
-@pytest.mark.parametrize(("number", "kind"), OF_THE_SYSTEM)
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EACCES, NotPermitted),
+        (errno.EROFS, NotPermitted),
+        (errno.ENOSPC, DiskFull),
+        (errno.EDQUOT, DiskFull),
+        (errno.EIO, DiskFailed),
+        (errno.EMFILE, TooLittle),
+        (errno.ENOMEM, TooLittle),
+    ],
+)
 def test_errors_of_the_system_are_told_apart(number: int, kind: type[StorageError]) -> None:
-    error = OSError(number, "what the system says")
-    assert type(fault_of(error, "x")) is kind
+    assert type(fault_of(OSError(number, "what the system says"), "x")) is kind
 
 
-def raised(work: Callable[[], object]) -> sqlite3.Error | duckdb.Error:
+def fault(work: Callable[[], object], place: str | Path) -> StorageError | None:
+    """The fault that an error of SQLite or DuckDB stands for."""
     with pytest.raises((sqlite3.Error, duckdb.Error)) as caught:
         work()
-    error = caught.value
-    assert isinstance(error, sqlite3.Error | duckdb.Error)
-    return error
+    return fault_of(caught.value, place, "Do this.")
 
 
 @pytest.fixture
@@ -65,46 +60,42 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_errors_of_sqlite_are_told_apart(file: Path, tmp_path: Path) -> None:
-    many = "INSERT INTO t SELECT hex(randomblob(5000)) FROM (VALUES (1), (2), (3))"
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is NotPermitted
+        assert type(fault(lambda: connection.execute(MANY), file)) is NotPermitted
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA max_page_count = 2")
-        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is DiskFull
+        assert type(fault(lambda: connection.execute(MANY), file)) is DiskFull
     with closing(sqlite3.connect(file)) as one, closing(sqlite3.connect(file, timeout=0)) as other:
         one.execute("BEGIN EXCLUSIVE")
-        assert type(fault_of(raised(lambda: other.execute(many)), file)) is InUse
+        assert type(fault(lambda: other.execute(MANY), file)) is InUse
     with full(), closing(sqlite3.connect(file)) as connection:
-        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is DiskFull
-    (tmp_path / "folder").mkdir()
-    error = raised(lambda: sqlite3.connect(tmp_path / "folder"))
-    assert type(fault_of(error, tmp_path / "folder")) is Damaged
-    for damage in (truncate, lambda path: flip(path, 0), lambda path: flip(path, 100)):
-        copy = Path(shutil.copy(file, tmp_path / "copy.sqlite"))
-        damage(copy)
-        with closing(sqlite3.connect(copy)) as connection:
-            fault = fault_of(raised(lambda: connection.execute(many)), copy, "Do this.")
-        assert isinstance(fault, Damaged)
-        assert fault.remedy == "Do this."
+        assert type(fault(lambda: connection.execute(MANY), file)) is DiskFull
+    assert type(fault(lambda: sqlite3.connect(tmp_path), tmp_path)) is Damaged
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, lambda path: flip(path, 0), lambda path: flip(path, 100)]
+)
+def test_a_damaged_sqlite_file_has_the_given_remedy(
+    file: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(file)
+    with closing(sqlite3.connect(file)) as connection:
+        found = fault(lambda: connection.execute(MANY), file)
+    assert isinstance(found, Damaged)
+    assert found.remedy == "Do this."
 
 
 def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "whole.duckdb")) as connection:
+    with duckdb.connect(str(tmp_path / "flipped.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT range AS value FROM range(100)")
-    for damage in (
-        truncate,
-        lambda path: flip(path, 100),
-        lambda path: path.write_bytes(b"garbage" * 999),
-    ):
-        copy = Path(shutil.copy(tmp_path / "whole.duckdb", tmp_path / "copy.duckdb"))
-        damage(copy)
-        with pytest.raises(Damaged, match="rollback N"):
-            Database.open(copy)
+    flip(tmp_path / "flipped.duckdb", 100)
+    with pytest.raises(Damaged, match="rollback N"):
+        Database.open(tmp_path / "flipped.duckdb")
     with full(), pytest.raises(DiskFull):
         Database.create(tmp_path / "new.duckdb")
     with duckdb.connect() as connection:
-        error = raised(lambda: connection.execute("SELECT nothing"))
-        assert type(fault_of(error, "x")) is StorageError
+        assert type(fault(lambda: connection.execute("SELECT nothing"), "x")) is StorageError
 
 
 def test_a_disk_that_fills_up_stops_no_reader(
@@ -116,13 +107,13 @@ def test_a_disk_that_fills_up_stops_no_reader(
         db.model_answers.put("k2", "v" * 99_999)
         db.memory.put([MemoryEntry(source="q", title="t", content="c", generation=1)])
         assert db.model_answers.get("never") is None
-    assert len(caplog.messages) == 1
-    assert "Nothing is remembered" in caplog.messages[0]
+    (warning,) = caplog.messages
+    assert "Nothing is remembered" in warning
     assert WorkspaceDatabase(tmp_path / "side.sqlite").model_answers.get("k") == "v"
 
 
 def damaged(content: bytes, seed: int) -> bytes:
-    """With flipped bits, few or many, in the whole or the first page; a zeroed page; or cut."""
+    """Flips few or many bits in all or the first page, clears a page, or cuts the content."""
     chance, data = random.Random(seed), bytearray(content)  # noqa: S311 -- which damage
     kind = seed % 5
     if kind == 3:
@@ -134,32 +125,29 @@ def damaged(content: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
+NAMES = [f"name {number}" for number in range(60)]
+KEYS = [f"key {number % 7}" for number in range(60)]
+ENTRIES = [MemoryEntry(source=n, title=n, content="c" * 200, generation=1) for n in NAMES]
+
+
+def use(db: WorkspaceDatabase) -> None:
+    db.model_answers.put("new", "v")
+    db.memory.put(ENTRIES[:3], KEYS[:2])
+    db.memory.found_by(KEYS)
+    db.memory.entries()
+    db.runs.append(RunRow(kind="index", started="", finished="", state="completed"))
+    db.runs.list()
+    for name in NAMES:
+        db.model_answers.get(name)
+
+
 def test_damage_of_any_kind_stops_no_reader(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who
-    writes.
-    """
+    """A reader gets one warning at most; a writer is refused."""
     path = tmp_path / "side.sqlite"
     db = WorkspaceDatabase(path)
-    names = [f"name {number}" for number in range(60)]
-    entries = [
-        MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names
-    ]
-    keys = [f"key {number % 7}" for number in range(60)]
-    run = RunRow(kind="index", started="", finished="", state="completed")
-
-    def use(db: WorkspaceDatabase) -> None:
-        db.model_answers.put("new", "v")
-        db.memory.put(entries[:3], keys[:2])
-        db.memory.found_by(keys)
-        db.memory.entries()
-        db.runs.append(run)
-        db.runs.list()
-        for name in names:
-            db.model_answers.get(name)
-
-    for name, entry, key in zip(names, entries, keys, strict=True):
+    for name, entry, key in zip(NAMES, ENTRIES, KEYS, strict=True):
         db.model_answers.put(name, "v" * 200)
         db.memory.put([entry], [key])
     use(db)
@@ -170,7 +158,7 @@ def test_damage_of_any_kind_stops_no_reader(
         (path := tmp_path / f"{seed}" / path.name).parent.mkdir()
         path.write_bytes(damaged(whole, seed))
         caplog.clear()
-        with suppress(WorkspaceFormatError):  # the damage may be in the version's number
+        with suppress(WorkspaceFormatError):  # The damage may be in the number of the version
             use(WorkspaceDatabase(path, reading=True))
         assert len(caplog.messages) < 2
         assert all("move the file away" in line for line in caplog.messages)

@@ -1,4 +1,4 @@
-"""A filter means what it says, finds what it means, and says where it cannot be read."""
+"""A filter finds what it means, and an error says where it cannot be read."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,8 @@ from storage.filters import check_filter
 from storage.records import Document, Part, Scalar
 from storage.workspace import Generation, Workspace
 
-ROWS: dict[str, tuple[str, str, dict[str, Scalar]]] = {
+Row = tuple[str, str, dict[str, Scalar]]
+ROWS: dict[str, Row] = {
     "a": (
         "Orla Bridge",
         "en",
@@ -55,31 +56,25 @@ def _document(name: str, title: str, language: str, metadata: dict[str, Scalar])
     ("expression", "found"),
     [
         ("year = 1931", "a"),
-        ("year >= 1931", "ab"),  # a figure that is stored as text is a figure all the same
-        ("year != 1931", "bcd"),  # so it is with a document that has no year
+        ("year >= 1931", "ab"),  # A figure that is stored as text is compared as a figure
+        ("year != 1931", "bcd"),  # A document without a year has another year
         ("not year >= 1931", "cd"),
-        ("share < 10", "c"),
         ("YEAR = 1931 OR share = 10", "ad"),
         ("year = 1931 or year = 1950 and draft = true", "ab"),
         ("(year = 1931 or year = 1950) and draft = true", "b"),
-        ("draft <> true and not (year < 1900 or share <> 10)", "d"),
         ("draft <> true and not (year < 1900 or share = 9.5)", "ad"),
-        ("draft = false", "a"),
         ("title like '%orla%'", "ad"),
         ("title like 'Orla_Bridge'", "a"),
         ("title contains '100%'", "d"),
         ("title contains '奥拉'", "c"),
         ("title = 'Velin''s Ferry'", "b"),
         ('title = "Velin\'s Ferry"', "b"),
-        ("document in ('a', 'c')", "ac"),
         ("document not in ('a', 'c')", "bd"),
         ("year in (1931, 1950)", "ab"),
         ("metadata.language = 'Velinish'", "b"),
-        ("source = 'news'", "cd"),
         ("source != 'news'", "ab"),
         ("source like '%note%' and not source = 'notes'", ""),
         ("date > 2024-04", "c"),
-        ("date is null", "abd"),
         ("note is null", "abcd"),
         ("year is not null", "ab"),
         ("`my key` = 'x'", "a"),
@@ -113,24 +108,20 @@ def test_what_a_filter_finds(generation: Generation, expression: str, found: str
         ("title = 'x", 9, "Close the quote"),
         ("year ! 3", 6, "'!'"),
         ("year in 3", 9, "`(`"),
-        ("year in ()", 10, "a value"),
         ("year in (1 2)", 12, "`,` or `)`"),
         ("title like 3", 12, "text in quotes"),
         ("year not = 3", 10, "not year = 2020"),
-        ("and year = 3", 1, "a field"),
         ("year = 1" + " or year = 1" * 500, 4001, "shorter"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(
-    expression: str, character: int, words: str
-) -> None:
+def test_an_error_says_where_a_filter_is_wrong(expression: str, character: int, words: str) -> None:
     with pytest.raises(FilterError) as raised:
         check_filter(expression)
     assert f"character {character}:" in raised.value.message
     assert words in str(raised.value)
 
 
-def test_a_generation_without_metadata_has_the_fields_of_every_document(tmp_path: Path) -> None:
+def test_without_metadata_there_are_the_common_fields(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "ws")
     with workspace.write() as staging:
         staging.documents.put_documents([_document("a", "A", "en", {})])

@@ -1,11 +1,11 @@
 """Every vector store gives what the database says: Chroma, exact search, and one of a user's own.
 
-A new store is added to `STORES`. A Chroma server, which takes seconds to start, has its own tests.
+Add a new store to `STORES`. A Chroma server takes seconds to start and has its own tests.
 """
 
 import shutil
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +27,21 @@ STORES: dict[str, Callable[[Path], VectorStore]] = {
 
 @pytest.fixture(params=STORES)
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
-    root = tmp_path / "workspace"
-    return Workspace(root, 2, STORES[request.param](root))
+    return Workspace(tmp_path, 2, STORES[request.param](tmp_path))
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def in_memory(store: MemoryStore, tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path, 2, store)
 
 
 def assert_search_is_exact(workspace: Workspace, caplog: pytest.LogCaptureFixture) -> None:
-    """Through the store, that is: a search that fell back to the database has warned."""
+    """Searches through the store: one that falls back to the database warns."""
     caplog.clear()
     with workspace.read() as generation:
         for text in ("one", "two"):
@@ -61,21 +70,18 @@ def test_a_chunk_scores_by_its_best_window(workspace: Workspace) -> None:
         assert [name for name, _ in search(question, 5)] == [chunk.id, other.id]
         assert [score for _, score in search(question, 5)] == pytest.approx([1, 0])
         assert search(question, 5, documents=["b"]) == [(other.id, 0.0)]
-        assert search(question, 5, documents=[]) == []
-        assert search(question, 0) == []
+        assert search(question, 5, documents=[]) == search(question, 0) == []
 
 
 def test_equal_scores_come_by_id(workspace: Workspace) -> None:
-    with workspace.write() as staging:
-        chunks = put(staging, "a", "x" * 400)
-        staging.publish()
+    publish(workspace, {"a": "x" * 400})  # Chunks with the same text have the same vector
     with workspace.read() as generation:
-        # All full chunks have the same text, so the same vector.
-        found = generation.vectors.search(vector("q"), len(chunks))
+        found = generation.vectors.search(vector("q"), 20)
+        chunks = generation.documents.chunks()
         assert [chunk for chunk, _ in found] == sorted(chunk.id for chunk in chunks)
 
 
-def test_an_index_follows_what_is_added_changed_and_removed(
+def test_an_index_follows_every_change(
     workspace: Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish(workspace, {name: f"{name} " * 60 for name in "abcdef"})
@@ -86,11 +92,12 @@ def test_an_index_follows_what_is_added_changed_and_removed(
         put(staging, "b", "changed " * 8)
         staging.publish()
     assert_search_is_exact(workspace, caplog)
-    with workspace.read() as generation:
-        windows = generation.vectors.windows()
-        assert {window.document for window in windows} == set("bcdefg")
-        everything = generation.vectors.search(vector("q"), 1000)
-        assert {chunk for chunk, _ in everything} == {window.chunk for window in windows}
+    for number, documents in ((1, "abcdef"), (2, "bcdefg")):
+        with workspace.read(number) as generation:
+            found = generation.vectors.search(vector("q"), 1000)
+            windows = generation.vectors.windows()
+            assert {chunk for chunk, _ in found} == {window.chunk for window in windows}
+            assert {window.document for window in windows} == set(documents)
 
 
 def test_a_rebuilt_index_does_not_disturb_an_open_reader(
@@ -113,80 +120,55 @@ def test_a_generation_without_vectors_finds_nothing(workspace: Workspace) -> Non
     assert workspace.rebuild_vectors() == 0
 
 
-def test_each_kept_generation_finds_its_own(workspace: Workspace) -> None:
-    for name in "abc":
-        publish(workspace, {name: f"{name} " * 60})
-    for number, documents in ((2, "ab"), (3, "abc")):
-        with workspace.read(number) as generation:
-            found = generation.vectors.search(vector("q"), 100)
-            chunks = {chunk.id: chunk.document for chunk in generation.documents.chunks()}
-            assert {chunks[chunk] for chunk, _ in found} == set(documents)
-
-
 def test_many_threads_search_one_index(workspace: Workspace) -> None:
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
-    results: list[list[tuple[str, float]]] = []
-    with workspace.read() as generation:
-
-        def ask() -> None:
-            results.append(generation.vectors.search(vector("q"), 3))
-
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(results) == 8
-    assert all(found == results[0] for found in results)
+    with workspace.read() as generation, ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(generation.vectors.search, [vector("q")] * 8, [3] * 8))
+    assert results == [results[0]] * 8
 
 
 # --- what goes wrong ---
 
 
 def test_without_its_index_the_database_answers(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    store: MemoryStore, in_memory: Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = MemoryStore()
-    workspace = Workspace(tmp_path, 2, store)
-    publish(workspace, {name: f"{name} " * 60 for name in "abc"})
+    publish(in_memory, {name: f"{name} " * 60 for name in "abc"})
     store.indexes.clear()
-    with workspace.read() as generation:
+    with in_memory.read() as generation:
         exact = generation.vectors.nearest_chunks(vector("q"), 3)
-        assert generation.vectors.search(vector("q"), 3) == exact
-        assert generation.vectors.search(vector("q"), 3) == exact
+        assert [generation.vectors.search(vector("q"), 3) for _ in range(2)] == [exact, exact]
     assert [message.count("`trellis clean --vectors`") for message in caplog.messages] == [1]
-    assert workspace.rebuild_vectors() == 18
-    assert_search_is_exact(workspace, caplog)
+    assert in_memory.rebuild_vectors() == 18
+    assert_search_is_exact(in_memory, caplog)
     assert store.indexes[1].searches > 0
 
 
-def test_an_index_that_misses_windows_is_helped_out(tmp_path: Path) -> None:
-    store = MemoryStore()
-    workspace = Workspace(tmp_path, 2, store)
-    publish(workspace, {"a": " ".join(str(number) for number in range(100))})
+def test_an_index_that_misses_windows_is_completed(
+    store: MemoryStore, in_memory: Workspace
+) -> None:
+    publish(in_memory, {"a": " ".join(str(number) for number in range(100))})
     store.indexes[1].unreachable = 2
-    with workspace.read() as generation:
+    with in_memory.read() as generation:
         total = generation.vectors.count()
         assert len(generation.vectors.search(vector("q"), 3)) == 3
         exact = generation.vectors.nearest_chunks(vector("q"), total)
         assert generation.vectors.search(vector("q"), total) == exact
 
 
-def test_an_index_goes_with_its_generation(tmp_path: Path) -> None:
-    store = MemoryStore()
-    workspace = Workspace(tmp_path, 2, store)
+def test_an_index_goes_with_its_generation(store: MemoryStore, in_memory: Workspace) -> None:
     for name in "abc":
-        publish(workspace, {name: f"{name} " * 60})
+        publish(in_memory, {name: f"{name} " * 60})
     assert sorted(store.indexes) == [2, 3]
     assert store.prepared == 3
 
 
-def test_a_damaged_chroma_folder_is_passed_over_and_rebuilt(
+def test_a_damaged_chroma_folder_is_rebuilt(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     workspace = Workspace(tmp_path, 5, ChromaFolders(tmp_path))
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
-    for damage in (shutil.rmtree, lambda folder: garble(folder / "chroma.sqlite3")):
+    for damage in (shutil.rmtree, garble):
         (folder,) = tmp_path.glob("generations/000001/chroma-*")
         damage(folder)
         with workspace.read() as generation:
@@ -196,11 +178,11 @@ def test_a_damaged_chroma_folder_is_passed_over_and_rebuilt(
         assert workspace.rebuild_vectors() == 18
         assert_search_is_exact(workspace, caplog)
     (folder,) = tmp_path.glob("generations/000001/chroma-*")
-    garble(folder / "chroma.sqlite3")
+    garble(folder)
     publish(workspace, {"d": "delta"})
     assert "is built anew" in caplog.text
     assert_search_is_exact(workspace, caplog)
 
 
-def garble(file: Path) -> None:
-    file.write_bytes(b"garbage" * 1000)
+def garble(folder: Path) -> None:
+    (folder / "chroma.sqlite3").write_bytes(b"garbage" * 1000)

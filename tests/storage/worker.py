@@ -1,12 +1,9 @@
-"""What the storage tests run in processes of their own: `python -m tests.storage.worker ACTION ROOT
-[ARGUMENT]`.
-"""
+"""What the storage tests run in other processes: `python -m tests.storage.worker ACTION ROOT X`."""
 
 import logging
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +15,9 @@ from tests.storage.samples import MODEL, put, same_ranking, served_by, vector
 
 
 def die_writing(root: Path, moment: str) -> None:
-    """Killed by itself in a run that retires the current generation: in a transaction, or as a file
-    or folder whose name ends so is put in its place.
+    """Kills itself in a run that retires the current generation.
+
+    The moment is a transaction, or the renaming of something to a name that ends so.
     """
 
     def die_renaming(event: str, arguments: tuple[object, ...]) -> None:
@@ -44,44 +42,32 @@ def hold_lock(root: Path, _: str) -> None:
 
 
 class Telling(logging.Handler):
-    """Says what is logged where the test reads it: a search that fell back to the database has
-    warned.
-    """
+    """Prints log records: a search that falls back to the database has warned."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(f"logged {record.getMessage()}")
 
 
-def read_on(root: Path, chroma_url: str) -> None:
-    """Reads until told to stop; every generation must be whole: each document says which generation
-    it belongs to.
-    """
-    workspace = served_by("auto" if chroma_url else "chroma", root, url=chroma_url or None)
+def read_on(root: Path, _: str) -> None:
+    """Reads until a file `stop` exists. Each document must say which generation it belongs to."""
+    workspace = served_by("chroma", root)
     logging.getLogger("storage").addHandler(Telling())
     seen: set[int] = set()
-    reads = 0
-    generation = workspace.read()
     last = False
     while not last:
         last = (root / "stop").exists()
-        if workspace.changed(generation):
-            generation.close()
-            generation = workspace.read()
-        texts = {d.text for d in generation.documents.documents()}
-        found = generation.vectors.search(vector("question"), 3)
-        exact = generation.vectors.nearest_chunks(vector("question"), 3)
-        chunks = {c.id for c in generation.documents.chunks()}
-        whole = {t.split()[0] for t in texts} == {str(generation.number)}
-        if not whole or not same_ranking(found, exact) or not {c for c, _ in found} <= chunks:
-            say(f"inconsistent {generation.number} {texts} {found} {exact}")
+        with workspace.read() as generation:
+            number = generation.number
+            texts = {d.text for d in generation.documents.documents()}
+            found = generation.vectors.search(vector("question"), 3)
+            exact = generation.vectors.nearest_chunks(vector("question"), 3)
+        if {t.split()[0] for t in texts} != {str(number)} or not same_ranking(found, exact):
+            say(f"inconsistent {number} {texts} {found} {exact}")
             return
-        seen.add(generation.number)
-        reads += 1
-        if reads == 1:
+        if not seen:
             say("reading")
-        time.sleep(0.05)
-    generation.close()
-    say(f"done {reads} {len(seen)}")
+        seen.add(number)
+    say(f"done {len(seen)}")
 
 
 def write_database(root: Path, name: str) -> None:
@@ -89,13 +75,7 @@ def write_database(root: Path, name: str) -> None:
     for i in range(50):
         db.model_answers.put(f"{name}-{i}", '{"answer": 1}')
         db.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
-        db.memory.put(
-            [
-                MemoryEntry(
-                    source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1
-                )
-            ]
-        )
+        db.memory.put([MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), generation=1)])
         db.model_answers.get(f"{name}-{i}")
     db.close()
 
@@ -114,12 +94,8 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+ACTIONS = (die_writing, hold_lock, read_on, write_database, write_until_killed)
+
 if __name__ == "__main__":
-    action, root, argument = sys.argv[1], Path(sys.argv[2]), [*sys.argv, ""][3]
-    {
-        "die_writing": die_writing,
-        "hold_lock": hold_lock,
-        "read_on": read_on,
-        "write_database": write_database,
-        "write_until_killed": write_until_killed,
-    }[action](root, argument)
+    action, root, argument = sys.argv[1:]
+    {work.__name__: work for work in ACTIONS}[action](Path(root), argument)

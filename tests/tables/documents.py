@@ -1,4 +1,4 @@
-"""Documents with tables as the loader makes them, for the tests of questions over them."""
+"""Documents with tables as the loader makes them."""
 
 from pathlib import Path
 
@@ -45,8 +45,10 @@ def from_csv(name: str, text: str) -> Document:
 
 def samples() -> list[Document]:
     """The CSV tables of the sample corpus as the loader stores them."""
-    names = ("bridges.csv", "ferry-traffic-2023.csv")
-    return [from_csv(name.partition(".")[0], (DATA / name).read_text("utf-8")) for name in names]
+    return [
+        from_csv(name, (DATA / f"{name}.csv").read_text("utf-8"))
+        for name in ("bridges", "ferry-traffic-2023")
+    ]
 
 
 def chinese() -> list[Document]:
@@ -70,6 +72,6 @@ def tickets() -> Document:
 
 
 def harbours(count: int) -> Document:
-    """A table of so many rows, each deeper than the one before."""
+    """A table of `count` rows, each deeper than the one before."""
     rows = "".join(f"| Harbour {number} | {number} |\n" for number in range(1, count + 1))
     return document("h", f"# Depths\n\n| port | depth |\n|---|---|\n{rows}")

@@ -1,6 +1,4 @@
-"""Tables: rows are kept with the places of their cells, and a model's plan is computed over
-them.
-"""
+"""Tables: rows keep the places of their cells, and a model's plan is computed over them."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,7 @@ from tasks.tables.answer import (
     table_result,
 )
 from tasks.tables.relations import NIL, relations_of
-from tasks.tables.run_plan import DoesNotFit, run
+from tasks.tables.run_plan import run
 from tests.query.steps import scripted
 from tests.tables.documents import (
     PORTS,
@@ -87,17 +85,11 @@ def test_what_stands_above_names_a_table(text: str, names: list[str]) -> None:
     assert [table.name for table in markdown_tables(text)] == names
 
 
-def test_long_lines_of_blanks_and_bars_are_read_in_linear_time() -> None:
-    for text in ("|" + "-" * 50_000 + "x", "a|" + " " * 50_000 + "5|\n|---|", "|---" * 20_000):
-        markdown_tables(f"{text}\n{text}")
-
-
 @pytest.mark.parametrize(
     ("text", "number"),
     [
         ("$1,308,463", 1_308_463.0),
         ("(0.63)", -0.63),
-        ("$ (415)", -415.0),
         ("12.50%", 12.5),
         ("3.5 million", 3.5e6),
         ("1.2万", 12_000.0),
@@ -107,7 +99,6 @@ def test_long_lines_of_blanks_and_bars_are_read_in_linear_time() -> None:
         ("1,308 (1)", 1308.0),
         ("2023 Q1", None),
         ("2024-03-31", None),
-        ("—", None),
         ("", None),
     ],
 )
@@ -119,13 +110,8 @@ def test_amounts(text: str, number: float | None) -> None:
 def test_amounts_in_running_text_and_scales_of_headings() -> None:
     found = amounts_in("over $1,000,000 and below 30 million, 1千万以上 in 2023 Q1")
     assert [one.number for one in found] == [1e6, 3e7, 1e7, 2023.0]
-    stated = {
-        "(in thousands)": 1e3,
-        "营业收入（万元）": 1e4,
-        "revenue_millions": 1e6,
-        "length_m": 1.0,
-    }
-    assert {label: scale_stated(label) for label in stated} == stated
+    labels = ("(in thousands)", "营业收入（万元）", "revenue_millions", "length_m")
+    assert [scale_stated(label) for label in labels] == [1e3, 1e4, 1e6, 1.0]
 
 
 # --- plans -----------------------------------------------------------------------------------
@@ -139,7 +125,7 @@ def plan(
     return TablePlan.model_validate(given)
 
 
-def told(made: TablePlan, documents: Sequence[Document]) -> TableResult:
+def computed(made: TablePlan, documents: Sequence[Document]) -> TableResult:
     return table_result(run(made, relations_of(documents)), 4_000)
 
 
@@ -154,9 +140,7 @@ def told(made: TablePlan, documents: Sequence[Document]) -> TableResult:
             ["4.375"],
             None,
         ),
-        (plan("list", "country"), ["Orrelin", "Arlen"], None),
         (plan("count", group_by="country"), ["2"], "2: Orrelin; Arlen."),
-        (plan("count", where=[("traffic", "more", "5 million")]), ["0"], "0."),
         (plan("sum", "ships", group_by="country"), ["1,385"], "sum of Ships: Orrelin: 1,385."),
         (plan("sort", "share", order="ascending"), ["Vell", "Hask", "Ister"], None),
         (
@@ -167,31 +151,27 @@ def told(made: TablePlan, documents: Sequence[Document]) -> TableResult:
         (plan("max", "port", group_by="country", aggregate="count"), ["Orrelin"], None),
         (plan("max", "since"), ["Vell"], "max of Since: Vell: 2010-01-15."),
         (plan("list", where=[("since", "less", "2001-05-01")]), ["Hask", "Ister"], None),
+        # Nothing of a plan becomes SQL.
         (plan("count", where=[("port", "not_equal", "x'; DROP TABLE cells; --")]), ["3"], None),
     ],
 )
 def test_operations(made: TablePlan, values: list[str], sentence: str | None) -> None:
-    found = told(made, ports())
+    found = computed(made, ports())
     assert list(found.values) == values
     assert sentence in {None, found.sentence}
 
 
-def test_nothing_of_a_plan_becomes_sql() -> None:
-    with pytest.raises(DoesNotFit):
-        told(plan("max", "n0) FROM cells; --"), ports())
-
-
 @pytest.mark.parametrize(("value", "met"), [("1000", 2), ("1000万", 2), ("1 billion", 0)])
 def test_a_figure_is_compared_in_the_scale_of_its_column(value: str, met: int) -> None:
-    assert told(plan("count", where=[("造价", "more", value)]), chinese()).values == (str(met),)
+    assert computed(plan("count", where=[("造价", "more", value)]), chinese()).values == (str(met),)
 
 
 def test_tables_of_one_form_are_one_table() -> None:
     documents = branches()
-    found = told(plan("sum", "visitors"), documents)
+    found = computed(plan("sum", "visitors"), documents)
     assert found.values == ("500",)
     assert {cell.document for cell in found.cells} == {"north", "south"}
-    assert told(plan("max", "visitors", group_by="document"), documents).values == ("south",)
+    assert computed(plan("max", "visitors", group_by="document"), documents).values == ("south",)
 
 
 def test_tables_of_different_scales_are_not_put_together() -> None:
@@ -201,13 +181,13 @@ def test_tables_of_different_scales_are_not_put_together() -> None:
 
 
 @pytest.mark.parametrize(("comparison", "count"), [("equal", "2"), ("not_equal", "3")])
-def test_the_plan_keeps_what_a_condition_excludes(comparison: str, count: str) -> None:
-    assert told(plan("count", where=[("State", comparison, "open")]), [tickets()]).values == (
+def test_a_condition_selects_or_excludes_rows(comparison: str, count: str) -> None:
+    assert computed(plan("count", where=[("State", comparison, "open")]), [tickets()]).values == (
         count,
     )
 
 
-def test_as_many_rows_as_the_tokens_hold_are_shown_and_cited() -> None:
+def test_as_many_rows_as_fit_are_shown_and_cited() -> None:
     outcome = run(plan("list", "port", "depth"), relations_of([harbours(200)]))
     small, large = (table_result(outcome, most) for most in (400, 8_000))
     assert len(large.values) == len(small.values) == 200
@@ -221,12 +201,11 @@ def test_as_many_rows_as_the_tokens_hold_are_shown_and_cited() -> None:
 # --- a model's plan --------------------------------------------------------------------------
 
 
-async def answered(documents: Sequence[Document], *plans: TablePlan) -> TableAnswer:
+async def answered(documents: Sequence[Document], made: TablePlan) -> TableAnswer:
     """What a model's plan computes; every cell stands where it says."""
     texts = {one.id: one for one in documents}
     chunks = {name: Chunk("c", name, 0, 0, 9, "", 1, "en", name) for name in texts}
-    given = [one.model_dump() for one in plans]
-    planner = scripted(PlanTable, *given)
+    planner = scripted(PlanTable, made.model_dump())
     found = await sourced_table_answer("?", texts, planner, lambda name, _: chunks[name])
     cells = found.result.cells
     assert all(texts[cell.document].text[cell.start : cell.end] == cell.raw for cell in cells)
@@ -249,14 +228,14 @@ async def test_a_model_that_sees_no_plan_gets_none_made() -> None:
     ("made", "problem"),
     [
         (plan("max", "height"), "no column 'height'; it has name, crosses"),
+        (plan("max", "n0) FROM cells; --"), "no column 'n0) FROM cells; --'"),
         (plan("max", "opened", table=7), "there is no table"),
-        (plan("sum"), "needs a column"),
         (plan("sum", "owner"), "no row of bridges"),
         (plan("lookup", "opened", where=[("name", "equal", "Golden Gate")]), "no cell of name"),
         (plan("difference", "opened"), "between two figures, and there are 12"),
     ],
 )
-async def test_a_plan_that_names_what_is_not_there_says_so(made: TablePlan, problem: str) -> None:
+async def test_a_plan_that_does_not_fit_says_why(made: TablePlan, problem: str) -> None:
     found = await answered(samples(), made)
     assert not found.is_computed
     assert found.result.plan.startswith("does not fit: ")
@@ -287,7 +266,7 @@ def test_a_model_plans_over_all_documents_of_the_passages() -> None:
     assert documents_with_tables(pool, route, None, PlanTable(Models.offline())) == []
 
 
-def test_a_planner_sees_what_of_the_tables_its_tokens_hold() -> None:
+def test_a_planner_sees_as_much_of_a_table_as_fits() -> None:
     columns = tuple(f"column {number}" for number in range(300))
     wide = TableView(
         "Wide", columns, (tuple(f"{column} holds a long text " * 20 for column in columns),)
@@ -315,9 +294,8 @@ def test_stored_documents_have_their_tables(session: Session) -> None:
     assert stored.tables == tickets().tables
 
 
-@pytest.mark.parametrize("question", ["How many tickets are not open?", "最老的桥是哪座？"])
-async def test_without_a_model_nothing_is_computed(question: str, session: Session) -> None:
-    answer = await asked(question, session)
+async def test_without_a_model_nothing_is_computed(session: Session) -> None:
+    answer = await asked("How many tickets are not open?", session)
     assert answer.values == ()
     assert answer.trace.answered_by == "excerpts"
     assert all(row.supported is None for row in answer.grounding)

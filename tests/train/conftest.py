@@ -1,5 +1,6 @@
 """Rows, questions and tiny models for the tests of training."""
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,28 +19,17 @@ needs_extra = pytest.mark.skipif(
     reason="the extra `train` is not installed: make test-train",
 )
 INSTRUCTIONS = {"route": "Choose a form.", "filter": "Label the passage.", "rewrite": "Rewrite."}
-PAGES = (
-    {
-        "id": "bridge",
-        "title": "Orla Bridge",
-        "text": "Orla Bridge was designed by Tomas Reyd and opened in 1931.",
-    },
-    {
-        "id": "reyd",
-        "title": "Tomas Reyd",
-        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb.",
-    },
-    {
-        "id": "quay",
-        "title": "Kestrel Quay",
-        "text": "Kestrel Quay was repaired after the flood of the long winter.",
-    },
-)
+TEXTS = {
+    "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd and opened in 1931."),
+    "reyd": ("Tomas Reyd", "Tomas Reyd was born in Velin. He studied under Ana Korb."),
+    "quay": ("Kestrel Quay", "Kestrel Quay was repaired after the flood of the long winter."),
+}
+PAGES = [{"id": name, "title": title, "text": text} for name, (title, text) in TEXTS.items()]
 THINGS = ("mills", "locks", "ferries", "quays", "bridges", "tolls", "barges", "pumps")
 
 
 def preferences() -> list[PreferenceRow]:
-    """Rows of two kinds that their first word tells apart."""
+    """Make rows of two kinds that their first word tells apart."""
     tables = [f"Compare the {thing} of 1931 and 1932." for thing in THINGS]
     chunks = [f"Who is the keeper of the {thing}?" for thing in THINGS]
     return [
@@ -55,9 +45,15 @@ def preferences() -> list[PreferenceRow]:
     ]
 
 
+def rewriting(question: str) -> str:
+    """Write what a rewriter's model answers."""
+    fields = {"reasoning": "", "question": question, "queries": [], "ambiguities": []}
+    return json.dumps({"rewriting": fields})
+
+
 @pytest.fixture(scope="session")
 def instructed() -> Models:
-    """No models, and short instructions: the tiny model reads little."""
+    """No models, and short instructions for the tiny model."""
     return Models({}, instructions=INSTRUCTIONS)
 
 

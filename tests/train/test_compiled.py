@@ -1,6 +1,4 @@
-"""Steps compiled by each of DSPy's optimisers by a measure, saved, loaded, and seen in the prompt
-that is sent.
-"""
+"""Steps compiled by DSPy's optimisers: measured, saved, loaded, and seen in the prompt sent."""
 
 import json
 from pathlib import Path
@@ -10,21 +8,15 @@ import pytest
 from tasks.train.rows import divided, read_questions
 from tests.flows.conftest import Command
 from tests.server.client import Server
+from tests.train.conftest import rewriting
 from tests.workspaces import write_rows
 
 OWN = "Answer in the fewest words that the evidence allows."
-# What an optimiser's own prompts are answered with: MIPROv2 reads fields, GEPA JSON.
-PROPOSED = "\n\n".join(
-    f"[[ ## {name} ## ]]\n{OWN}"
-    for name in (
-        "observations",
-        "summary",
-        "program_description",
-        "module_description",
-        "proposed_instruction",
-        "completed",
-    )
+# The answer to an optimiser's own prompts: MIPROv2 reads fields, GEPA JSON.
+_FIELDS = (
+    "observations summary program_description module_description proposed_instruction completed"
 )
+PROPOSED = "\n\n".join(f"[[ ## {name} ## ]]\n{OWN}" for name in _FIELDS.split())
 
 
 def written(place: str) -> str:
@@ -34,11 +26,10 @@ def written(place: str) -> str:
 
 @pytest.fixture
 def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
-    """Questions with their gold; the server knows every second answer, and all of them under a
-    better instruction.
-    """
+    """Questions whose answers the server knows by half, or wholly under a better instruction."""
     asked = [f"Where was no {n} of the council born?" for n in range(10, 30)]
     right, wrong = written("Velin"), written("Nowhere")
+    proposed = json.dumps({"new_instruction": OWN})
     scripted.misbehave(
         {"kind": "writes", "step": "answer", "text": OWN, "says": right},
         *(
@@ -46,12 +37,7 @@ def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
             for question in asked[::2]
         ),
         {"kind": "writes", "step": "answer", "says": wrong},
-        {
-            "kind": "writes",
-            "step": "unknown",
-            "text": "new_instruction",
-            "says": json.dumps({"new_instruction": OWN}),
-        },
+        {"kind": "writes", "step": "unknown", "text": "new_instruction", "says": proposed},
         {"kind": "writes", "step": "unknown", "says": PROPOSED},
     )
     rows = [
@@ -62,81 +48,43 @@ def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("by", ["bootstrap", "mipro", "gepa"])
-@pytest.mark.parametrize("measure", ["exact_match"])
-def test_an_answer_is_compiled_by_a_measure_and_asked_with_what_was_found(
-    by: str, measure: str, gold: Path, copied: Command, model_server: Server
+def test_an_answer_is_compiled_and_asked_with_what_was_found(
+    by: str, gold: Path, copied: Command, model_server: Server
 ) -> None:
     if by == "mipro":
         pytest.importorskip("optuna")
-    done = copied(
-        "train",
-        "answer",
-        "--questions",
-        str(gold),
-        "--by",
-        by,
-        "--measure",
-        measure,
-        "--use",
-        "--json",
-    )
+    measured = ("--by", by, "--measure", "exact_match")
+    done = copied("train", "answer", "--questions", str(gold), *measured, "--use", "--json")
     assert done.code == 0, done.err
-    assert set(done.json["scores"]) == {"rules", "prompt", "compiled"}
-    assert {name for scores in done.json["scores"].values() for name in scores} == {measure}
-    program = json.loads(
-        (copied.workspace / "programs" / "answer.json").read_text(encoding="utf-8")
-    )
+    scores = {name: own["exact_match"] for name, own in done.json["scores"].items()}
+    assert set(scores) == {"rules", "prompt", "compiled"}
+    program = json.loads((copied.workspace / "programs" / "answer.json").read_bytes())
     model_server.misbehave()
     model_server.reset()
     assert copied("ask", "Where was Tomas Reyd born?", "--mode", "naive", "--json").code == 0
     (messages,) = model_server.sent("answer")
     if by == "bootstrap":
-        assert program["demos"]
         assert program["demos"][0]["question"] in messages[1]["content"]
     else:
-        assert (
-            done.json["scores"]["compiled"][measure] == 1.0 > done.json["scores"]["prompt"][measure]
-        )
+        assert scores["compiled"] == 1.0 > scores["prompt"]
         assert OWN in messages[0]["content"]
-    card = json.loads(
-        (copied.workspace / "trained" / f"answer-{by}" / "card.json").read_text(encoding="utf-8")
-    )
-    assert card["options"]["measure"] == measure
+    card = copied.workspace / "trained" / f"answer-{by}" / "card.json"
+    assert json.loads(card.read_bytes())["options"]["measure"] == "exact_match"
 
 
 def test_a_rewriter_is_compiled_by_what_the_search_finds(
     copied: Command, gold: Path, model_server: Server
 ) -> None:
-    def rewritten(question: str) -> str:
-        return json.dumps(
-            {"rewriting": {"reasoning": "", "question": question, "queries": [], "ambiguities": []}}
-        )
-
     found = divided(read_questions(gold))[0][0].question
+    right, wrong = rewriting("Where was Tomas Reyd born?"), rewriting("Kestrel Quay flood winter")
     model_server.misbehave(
-        {
-            "kind": "writes",
-            "step": "rewrite",
-            "text": found,
-            "says": rewritten("Where was Tomas Reyd born?"),
-        },
-        {"kind": "writes", "step": "rewrite", "says": rewritten("Kestrel Quay flood winter")},
+        {"kind": "writes", "step": "rewrite", "text": found, "says": right},
+        {"kind": "writes", "step": "rewrite", "says": wrong},
     )
-    arguments = (
-        "--questions",
-        str(gold),
-        "--by",
-        "bootstrap",
-        "--measure",
-        "ndcg@1",
-        "--use",
-        "--json",
-    )
-    done = copied("train", "rewriter", *arguments)
+    measured = ("--by", "bootstrap", "--measure", "ndcg@1")
+    done = copied("train", "rewriter", "--questions", str(gold), *measured, "--use", "--json")
     assert done.code == 0, done.err
-    program = json.loads(
-        (copied.workspace / "programs" / "rewrite.json").read_text(encoding="utf-8")
-    )
+    program = json.loads((copied.workspace / "programs" / "rewrite.json").read_bytes())
     assert [demo["question"] for demo in program["demos"]] == [found]
 
 
@@ -149,7 +97,7 @@ def test_a_rewriter_is_compiled_by_what_the_search_finds(
         (("rewriter", "--by", "mipro", "--rows", "rows.jsonl"), "--questions"),
     ],
 )
-def test_what_cannot_be_compiled_is_refused_in_words(
+def test_what_cannot_be_compiled_is_refused(
     arguments: tuple[str, ...], words: str, gold: Path, copied: Command
 ) -> None:
     done = copied("train", *arguments)

@@ -1,6 +1,4 @@
-"""DPO and SFT with LoRA on a tiny model: what is learnt, what is saved, and how it answers as a
-role's model.
-"""
+"""DPO and SFT with LoRA on a tiny model: what it learns, saves, and answers in a role."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +26,7 @@ def silent(_done: int, _total: int) -> None:
 
 
 def log_probability(model: Any, tokenizer: Any, dialogue: Dialogue, answer: str) -> float:
-    """Of an answer after its prompt, by hand: the sum over its tokens."""
+    """Sum the log probabilities of an answer's tokens after its prompt."""
     import torch
 
     prompt = [{"role": message.role, "content": message.content} for message in dialogue.prompt]
@@ -44,9 +42,7 @@ def log_probability(model: Any, tokenizer: Any, dialogue: Dialogue, answer: str)
 
 
 def dpo_loss(base: str, adapter: Path, dialogues: Sequence[Dialogue], beta: float) -> float:
-    """The mean of -log σ(β (log π/ref of the wanted - log π/ref of the unwanted)), from the saved
-    files.
-    """
+    """Return the mean of -log σ(β (log π/ref of the wanted - log π/ref of the unwanted))."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -89,9 +85,8 @@ async def test_an_adapter_of_sft_answers_as_the_model_of_a_role(
         {"route": ModelChoice(f"transformers/{adapter}")}, calls=CallSettings(max_tokens=128)
     )
     route = Route(replace(models, instructions=INSTRUCTIONS))
-    routed = await route.run(
-        parse_question(dialogues_question()), ["Log", "Accounts"], tabular=False
-    )
+    asked = parse_question("Compare the mills of 1931 and 1935.")  # In other words than trained
+    routed = await route.run(asked, ["Log", "Accounts"], tabular=False)
     assert routed.structure == "table"
     assert routed.confidence == 1.0
     ((step, model, spent),) = models.meter.rows()
@@ -99,12 +94,7 @@ async def test_an_adapter_of_sft_answers_as_the_model_of_a_role(
     assert spent.input_tokens > spent.output_tokens > 5
 
 
-def dialogues_question() -> str:
-    """A question of the kind that was trained, in other words."""
-    return "Compare the mills of 1931 and 1935."
-
-
-def test_a_training_that_is_killed_goes_on_from_its_last_checkpoint(
+def test_a_killed_training_goes_on_from_its_checkpoint(
     base: str, instructed: Models, tmp_path: Path
 ) -> None:
     dialogues = dialogues_of(preferences()[:4], Route(instructed))
@@ -118,13 +108,13 @@ def test_a_training_that_is_killed_goes_on_from_its_last_checkpoint(
 
     with pytest.raises(KeyboardInterrupt):
         train_lora(dialogues, (), base, tmp_path / "adapter", options, killed)
-    for number, written in (
-        (11, None),
-        (12, '{"epoch": 1'),
-    ):  # as a kill leaves one that is being written
-        (cut := next((tmp_path / "adapter").glob("checkpoints-*")) / f"checkpoint-{number}").mkdir()
+    # A kill may leave a checkpoint without its state, or with half of it.
+    checkpoints = next((tmp_path / "adapter").glob("checkpoints-*"))
+    for number, written in ((11, None), (12, '{"epoch": 1')):
+        (checkpoints / f"checkpoint-{number}").mkdir()
         if written:
-            (cut / "trainer_state.json").write_text(written, encoding="utf-8")
+            state = checkpoints / f"checkpoint-{number}" / "trainer_state.json"
+            state.write_text(written, encoding="utf-8")
     again: list[int] = []
     curve = train_lora(
         dialogues, (), base, tmp_path / "adapter", options, lambda done, _: again.append(done)
@@ -143,18 +133,14 @@ async def test_a_rewriter_is_trained_from_rows_with_a_card_and_only_once(
     ]
     path = write_rows(tmp_path / "rows.jsonl", rows)
     runtime = opened(tmp_path / "ws", instructions=INSTRUCTIONS)
-    training = TrainingOptions(steps=2, batch=2)
-    options = TrainOptions(
-        "rewriter", rows=(path,), base=base, folder=tmp_path / "out", training=training
-    )
+    out, training = tmp_path / "out", TrainingOptions(steps=2, batch=2)
+    options = TrainOptions("rewriter", rows=(path,), base=base, folder=out, training=training)
     report = await train_step(options, runtime)
-    assert report.use == f"TRELLIS_LM_REWRITE=transformers/{tmp_path / 'out'}"
+    assert report.use == f"TRELLIS_LM_REWRITE=transformers/{out}"
     assert report.curve is not None
     assert report.curve.steps == 2
-    card = DataCard.model_validate_json(
-        (tmp_path / "out" / "card.json").read_text(encoding="utf-8")
-    )
+    card = DataCard.model_validate_json((out / "card.json").read_bytes())
     assert (card.base, card.counts, card.options["steps"]) == (base, {"en rows": report.rows}, "2")
-    written = (tmp_path / "out" / "adapter_model.safetensors").stat().st_mtime_ns
+    written = (out / "adapter_model.safetensors").stat().st_mtime_ns
     assert await train_step(options, runtime) == report
-    assert (tmp_path / "out" / "adapter_model.safetensors").stat().st_mtime_ns == written
+    assert (out / "adapter_model.safetensors").stat().st_mtime_ns == written

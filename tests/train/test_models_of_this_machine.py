@@ -1,8 +1,5 @@
-"""Models of this machine as a role's model: what they refuse, and a cross-encoder that was trained
-as the filter.
-"""
+"""Models of this machine in a role: what they refuse, and a trained cross-encoder."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -22,31 +19,29 @@ from tests.train.tiny_language_model import tiny_language_model
 WORDS = "the bridge is old new green red was not".split()
 
 
-def router_on(folder: str) -> Route:
-    return Route(
-        Models({"route": ModelChoice(f"transformers/{folder}")}, instructions=INSTRUCTIONS)
+def ask(folder: Path) -> None:
+    """Ask the model of a folder for a route."""
+    choice = ModelChoice(f"transformers/{folder}")
+    Route(Models({"route": choice}, instructions=INSTRUCTIONS)).module(
+        question="Who?", core_content=[]
     )
 
 
-def test_a_model_that_is_not_here_is_named_and_nothing_is_fetched(tmp_path: Path) -> None:
+def test_a_missing_model_is_named_and_nothing_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
-        router_on(str(tmp_path / "nothing")).module(question="Who?", core_content=[])
+        ask(tmp_path / "nothing")
 
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
-    folder = tiny_language_model(tmp_path / "plain", ["Who?"], chats=False)
+    tiny_language_model(tmp_path / "plain", ["Who?"], chats=False)
     with pytest.raises(ModelMisconfigured, match="no chat template"):
-        router_on(folder).module(question="Who?", core_content=[])
+        ask(tmp_path / "plain")
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused(tmp_path: Path) -> None:
-    folder = tiny_language_model(tmp_path / "short", ["Who?"], context=64)
+    tiny_language_model(tmp_path / "short", ["Who?"], context=64)
     with pytest.raises(ContextOverflow, match="reads at most 64 tokens; the prompt has"):
-        router_on(folder).module(question="Who?", core_content=[])
-
-
-def filter_on(folder: str) -> Filter:
-    return Filter(Models({"filter": ModelChoice(f"cross-encoder/{folder}")}))
+        ask(tmp_path / "short")
 
 
 def judged(passage: str, question: str, label: str) -> FilterRow:
@@ -56,7 +51,7 @@ def judged(passage: str, question: str, label: str) -> FilterRow:
 
 
 @needs_extra
-def test_a_cross_encoder_learns_the_labels_and_is_the_filters_model(tmp_path: Path) -> None:
+async def test_a_cross_encoder_learns_the_labels_and_is_the_filters_model(tmp_path: Path) -> None:
     base = tiny_cross_encoder(tmp_path / "base", ["a", "b"], words=WORDS)
     rows = [
         judged(f"the bridge was {colour} {word}", f"is the bridge {colour}", label)
@@ -69,13 +64,13 @@ def test_a_cross_encoder_learns_the_labels_and_is_the_filters_model(tmp_path: Pa
     curve = train_cross_encoder(rows, base, folder, options, lambda done, _: told.append(done))
     assert told == list(range(1, 61))
     assert curve.loss[1] < curve.loss[0] / 2
-    given = asyncio.run(labels_by(rows, filter_on(str(folder))))
+    judge = Filter(Models({"filter": ModelChoice(f"cross-encoder/{folder}")}))
+    given = await labels_by(rows, judge)
     assert sum(label == row.label for label, row in zip(given, rows, strict=True)) >= 10
     passages = [
         NumberedText(4, "", "the bridge was red not"),
         NumberedText(7, "", "the bridge was red the"),
     ]
     request = FilterRequest("is the bridge red", passages)
-    judge = filter_on(str(folder))
     assert judge.judges(request)
-    assert set(asyncio.run(judge.run(request, passages))) == {4, 7}
+    assert set(await judge.run(request, passages)) == {4, 7}

@@ -1,6 +1,4 @@
-"""A two-layer language model with random weights and a tokenizer made of the texts of a test:
-nothing is downloaded.
-"""
+"""A two-layer language model with random weights and a tokenizer made of a test's texts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +13,7 @@ MARKS = ["<pad>", "<end>", "<system>", "<user>", "<assistant>"]
 def tiny_language_model(
     folder: Path, texts: Sequence[str], context: int = 1024, chats: bool = True
 ) -> str:
-    """The folder of a model that reads so many tokens; without `chats` it has no chat template."""
+    """Make a model that reads `context` tokens; with `chats` it has a chat template."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

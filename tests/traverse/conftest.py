@@ -1,18 +1,13 @@
 """A graph of triples of our own, and a session that answers from it."""
 
 import csv
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from flows.query import answer_question
-from flows.question import AskOptions
 from flows.session import Session, open_session
-from storage.answer_records import Answer
 from tests.workspaces import indexed, opened
-
-Asking = Callable[..., Awaitable[Answer]]
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +20,3 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def session(workspace: Path) -> Iterator[Session]:
     with open_session(opened(workspace)) as session:
         yield session
-
-
-@pytest.fixture
-def asked(session: Session) -> Asking:
-    async def ask(question: str, **options: object) -> Answer:
-        return await answer_question(question, AskOptions(mode="traverse", **options), session)  # type: ignore[arg-type]
-
-    return ask

@@ -1,15 +1,11 @@
-"""What an imported triple says word for word is supported without a model, and nothing that was
-read into it.
-"""
+"""Without a model only what an imported triple says word for word is supported."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from flows.query import answer_question
-from flows.question import AskOptions
 from flows.session import Session, open_session
-from tests.workspaces import indexed, opened
+from tests.workspaces import asked, indexed, opened
 
 TRIPLES = (
     ("Ilse Marrand", "designed", "Teal Bridge"),
@@ -25,25 +21,19 @@ SAID = {
     "Which bridge did Ilse Marrand design?": {"Teal Bridge", "Ovane Bridge"},
     "Who designed the Teal Bridge?": {"Ilse Marrand"},
     "Who was the Teal Bridge designed by?": {"Ilse Marrand"},
-    "Who taught Ilse Marrand?": {"Tobias Wren"},
     "What is the place of birth of Ilse Marrand?": {"Dunmarrow"},
     "Who is the owner of the Teal Bridge?": {"Hask County"},
     "石门大桥是谁设计的？": {"陆明远"},
 }
 READ_INTO = (
     "Who taught Tobias Wren?",  # he taught, nobody is said to have taught him
-    "Whom did Ilse Marrand teach?",
     "What did Ilse Marrand not design?",
     "Which bridges other than the Teal Bridge did Ilse Marrand design?",
     "Which locks did Ilse Marrand design?",
-    "Which stone bridges did Ilse Marrand design?",
     "What did Ilse Marrand design before 1950?",
-    "What did Ilse Marrand design first?",
     "How many bridges did Ilse Marrand design?",
     "Who designed the Teal Bridge and who owns it?",
     "What did Ilse Marrand and Tobias Wren design?",
-    "Who built the Teal Bridge?",
-    "Where was Ilse Marrand born?",
     "When was the Teal Bridge designed?",
     "Did Ilse Marrand design the Hask Lock?",
     "石门大桥不是谁设计的？",
@@ -52,22 +42,24 @@ READ_INTO = (
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    rows = [{"s": subject, "p": relation, "o": target} for subject, relation, target in TRIPLES]
+    rows = [dict(zip("spo", triple, strict=True)) for triple in TRIPLES]
     with open_session(opened(indexed(tmp_path_factory.mktemp("triples"), rows))) as session:
         yield session
 
 
 @pytest.mark.parametrize("question", SAID)
 async def test_a_triple_says_it_word_for_word(question: str, session: Session) -> None:
-    answer = await answer_question(question, AskOptions(), session)
+    answer = await asked(question, session)
     assert (answer.trace.mode, answer.fallback) == ("traverse", "none")
     assert set(answer.values) == SAID[question]
     assert all(citation.verified for citation in answer.citations)
 
 
+@pytest.mark.parametrize("mode", ["auto", "traverse"])
 @pytest.mark.parametrize("question", READ_INTO)
-async def test_what_is_read_into_a_triple_is_not_supported(question: str, session: Session) -> None:
-    for options in (AskOptions(), AskOptions(mode="traverse")):
-        answer = await answer_question(question, options, session)
-        assert answer.fallback != "none"
-        assert all(row.supported is None for row in answer.grounding)
+async def test_what_is_read_into_a_triple_is_not_supported(
+    question: str, mode: str, session: Session
+) -> None:
+    answer = await asked(question, session, mode=mode)
+    assert answer.fallback != "none"
+    assert all(row.supported is None for row in answer.grounding)

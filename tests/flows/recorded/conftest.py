@@ -1,6 +1,4 @@
-"""One Prefect server, the deployments of this checkout, and one worker: each started once, as a
-person would.
-"""
+"""One Prefect server with the deployments of this checkout, and one worker."""
 
 import os
 import shutil
@@ -22,6 +20,7 @@ from prefect.context import _temporary_global_settings_context, get_settings_con
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogHandler
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.workers.process import ProcessWorker
 
 from flows.orchestration.local_server import own_server
 from tests.patience import PATIENCE, wait_for
@@ -29,7 +28,7 @@ from tests.patience import PATIENCE, wait_for
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 POOL = "trellis"
-# Each second, not each tenth, whoever does runs looks for new ones.
+# Workers look for new runs each second.
 SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
 HTTP = httpx.Client(timeout=PATIENCE, trust_env=False)
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -63,9 +62,7 @@ class Api:
         }
 
     def post(self, path: str, body: object) -> httpx.Response:
-        """As Prefect's own clients do, again where the server is busy (503: its database is
-        locked).
-        """
+        """Try again while the server is busy (503: its database is locked), as Prefect does."""
         for pause in (0.5, 1, 2, 4):
             answer = HTTP.post(f"{self.url}/{path}", json=body)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
@@ -77,7 +74,6 @@ class Api:
         return HTTP.get(f"{self.url}/{path}").raise_for_status().json()
 
     def answers(self) -> bool:
-        """Whether the server is there."""
         try:
             return HTTP.get(f"{self.url}/health", timeout=5).status_code == 200
         except httpx.HTTPError:
@@ -87,13 +83,10 @@ class Api:
         return self.get(f"deployments/name/{name}")
 
     def start(self, deployment: str, **parameters: object) -> httpx.Response:
-        """Ask for a run."""
         path = f"deployments/{self.deployment(deployment)['id']}/create_flow_run"
         return self.post(path, {"parameters": parameters})
 
     def finished(self, run: str) -> Any:
-        """The run, as soon as it is over."""
-
         def over() -> Any:
             found = self.get(f"flow_runs/{run}")
             return found if found["state"]["type"] in FINAL else None
@@ -101,7 +94,6 @@ class Api:
         return wait_for(over, f"the end of run {run}")
 
     def ended(self, deployment: str, **parameters: object) -> Any:
-        """A run that was asked for, as soon as it is over."""
         return self.finished(self.start(deployment, **parameters).raise_for_status().json()["id"])
 
     def runs(self, deployment: str) -> list[Any]:
@@ -121,9 +113,7 @@ class Api:
 def process(
     *command: str, environment: dict[str, str], log: Path, folder: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a session of its own, told to end after the block, and all that it started with
-    it.
-    """
+    """A process in a session of its own, ended after the block with all that it has started."""
     with log.open("wb") as output:
         started = subprocess.Popen(
             command,
@@ -146,9 +136,7 @@ def process(
 
 @pytest.fixture(scope="package")
 def api(network_attempts: list[str]) -> Iterator[Api]:
-    """The server of all recorded runs of this process and of the tests of this folder, with the
-    last of which it ends: one that nobody asks takes a twentieth of a processor.
-    """
+    """The server of all recorded runs in this folder."""
     home = Path(os.environ["PREFECT_HOME"])
     with own_server(free_port(), home) as url, temporary_settings({PREFECT_API_URL: url}):
         with (
@@ -164,25 +152,18 @@ def api(network_attempts: list[str]) -> Iterator[Api]:
 
 @pytest.fixture
 def home(api: Api, tmp_path: Path) -> Path:
-    """A folder for another server of Prefect's, with the empty tables that it would make for
-    seconds.
-    """
-    (tmp_path / "home").mkdir()
-    return Path(
-        shutil.copy(Path(os.environ["PREFECT_HOME"], "empty.db"), tmp_path / "home" / "prefect.db")
-    ).parent
+    """A folder for another server, with the empty tables that would take it seconds to make."""
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(Path(os.environ["PREFECT_HOME"], "empty.db"), home / "prefect.db")
+    return home
 
 
 @pytest.fixture(scope="package")
 def deployed(api: Api) -> Api:
-    """The server with the deployments of `prefect.yaml`, as it is."""
-    from prefect.workers.process import ProcessWorker
-
-    pool = {
-        "name": POOL,
-        "type": "process",
-        "base_job_template": ProcessWorker.get_default_base_job_template(),
-    }
+    """The server with the deployments of `prefect.yaml`."""
+    template = ProcessWorker.get_default_base_job_template()
+    pool = {"name": POOL, "type": "process", "base_job_template": template}
     api.post("work_pools/", pool).raise_for_status()
     done = subprocess.run(
         [str(BIN / "prefect"), "--no-prompt", "deploy", "--all"],
@@ -199,7 +180,6 @@ def deployed(api: Api) -> Api:
 
 @contextmanager
 def worker(api: Api, folder: Path, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A worker of the pool, which does what is asked for."""
     folder.mkdir()
     command = (str(BIN / "prefect"), "worker", "start", "--pool", POOL)
     with process(

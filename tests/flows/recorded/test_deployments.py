@@ -1,6 +1,4 @@
-"""The deployments of a checkout, trellis serve, calls under a limit of the server, and a run
-without a network.
-"""
+"""Deployments, `trellis serve`, calls under a limit of Prefect's, and runs without a network."""
 
 import asyncio
 import json
@@ -49,7 +47,7 @@ def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
         assert one["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 
 
-def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_after_a_publication(
+def test_a_worker_works_and_an_automation_asks_after_it(
     deployed: Api, documents: Path, tmp_path: Path
 ) -> None:
     example = (ROOT / "examples/deploy/on-published.yaml").read_text()
@@ -59,18 +57,15 @@ def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_
     subprocess.run(create, env=deployed.environment(), check=True, timeout=PATIENCE)
 
     def by_the_automation() -> bool:
+        expected = {"question": "What has changed?", "workspace": workspace}
         given = [run["parameters"] for run in deployed.runs("query/ask")]
-        return any(
-            (one["question"], one["workspace"]) == ("What has changed?", workspace) for one in given
-        )
+        return any(expected.items() <= one.items() for one in given)
 
     with worker(deployed, tmp_path / "worker"):
         made = deployed.ended("index/index-now", source=[str(documents)], workspace=workspace)
-        assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made[
-            "state"
-        ]
+        assert made["state"]["message"].startswith("Published generation 1 (1 added;")
         asked = deployed.ended("query/ask", question=QUESTION, workspace=workspace)
-        assert asked["state"]["message"].startswith("excerpts, not an answer"), asked["state"]
+        assert asked["state"]["message"].startswith("excerpts, not an answer")
         assert "Tomas Reyd" in page_of(workspace, asked["id"])
         wait_for(by_the_automation, "the question that the automation asks")
 
@@ -82,7 +77,7 @@ def page_of(workspace: str | Path, run: str) -> str:
 
 @pytest.fixture
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the command changes in its process is changed back."""
+    """Undo what the command changes in its process."""
     for name in ("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, "60")
     before = signal.getsignal(signal.SIGTERM)
@@ -91,7 +86,7 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_server() -> Iterator[None]:
-    """None is configured, whatever server the tests before have started for themselves."""
+    """No server is configured, whatever the tests before have started."""
     with temporary_settings(restore_defaults={PREFECT_API_URL}):
         yield
 
@@ -117,22 +112,14 @@ def test_what_cannot_be_served_is_refused_in_words(
             workspace = () if "--pool" in arguments else ("--workspace", str(tmp_path / "ws"))
             assert main(["serve", *arguments, *workspace]) == 2
             assert words in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("restored")
-def test_servers_and_pools_that_are_not_there_are_named(
-    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     silent = f"http://127.0.0.1:{free_port()}/api"
-    workspace = ("--workspace", str(tmp_path / "ws"))
-    for url, arguments, code, told in (
-        (silent, workspace, 1, (silent, "correct PREFECT_API_URL")),
-        (api.url, ("--pool", "nowhere"), 2, ("prefect work-pool create --type process nowhere",)),
+    for url, options, code, remedy in (
+        (silent, ("--workspace", str(tmp_path / "ws")), 1, "correct PREFECT_API_URL"),
+        (api.url, ("--pool", "nowhere"), 2, "prefect work-pool create --type process nowhere"),
     ):
         with temporary_settings({PREFECT_API_URL: url}):
-            assert main(["serve", *arguments]) == code
-        said = capsys.readouterr().err
-        assert all(words in said for words in told), said
+            assert main(["serve", *options]) == code
+        assert remedy in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("model_server")
@@ -168,16 +155,9 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         with httpx.Client(base_url=told["service"], timeout=PATIENCE, trust_env=False) as client:
             the_service_indexes_and_answers(client)
+        run = [str(BIN / "prefect"), *"deployment run query/ask --watch --param".split()]
         asked = subprocess.run(
-            [
-                str(BIN / "prefect"),
-                "deployment",
-                "run",
-                "query/ask",
-                "--param",
-                f"question={QUESTION}",
-                "--watch",
-            ],
+            [*run, f"question={QUESTION}"],
             env=api.environment(),
             capture_output=True,
             text=True,
@@ -204,7 +184,7 @@ def the_service_indexes_and_answers(client: httpx.Client) -> None:
 
 
 @pytest.mark.usefixtures("api")
-def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off() -> None:
+def test_an_automation_that_was_switched_off_stays_off() -> None:
     async def made() -> list[bool]:
         async with get_client() as client:
             await end_silent_runs(client)
@@ -219,15 +199,11 @@ def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off() -
 
 
 CUT_OFF = (
-    "unshare",
-    "--user",
-    "--map-root-user",
-    "--net",
-    "sh",
-    "-c",
+    *"unshare --user --map-root-user --net sh -c".split(),
     'ip link set lo up && exec "$@"',
     "sh",
 )
+TRACE = "strace -f --seccomp-bpf -e trace=connect,sendto,sendmsg,sendmmsg -o".split()
 BOTH = """
 import asyncio, sys
 from flows.index import index
@@ -237,22 +213,15 @@ async def both():
     return await query("Who designed Orla Bridge?", workspace=sys.argv[2])
 print(asyncio.run(both()).answer)
 """
-# An address as strace writes it; name servers and their likes are reached by `sendto` and
-# `sendmmsg` as well.
+# An address as strace writes it.
 ADDRESS = re.compile(r'(?:inet_addr\("|inet_pton\(AF_INET6, ")([^"]+)')
 
 
-def test_a_recorded_run_and_question_need_no_network_and_try_none(
-    documents: Path, home: Path, tmp_path: Path
-) -> None:
-    for needed in ("unshare", "ip", "strace"):
-        if not shutil.which(needed):
-            pytest.skip(
-                f"{needed} is not installed (Debian: apt-get install util-linux iproute2 strace)"
-            )
-    if subprocess.run(
-        [*CUT_OFF, "strace", "-o", os.devnull, "true"], capture_output=True, check=False
-    ).returncode:
+def test_recorded_runs_try_no_network(documents: Path, home: Path, tmp_path: Path) -> None:
+    if missing := [tool for tool in ("unshare", "ip", "strace") if not shutil.which(tool)]:
+        pytest.skip(f"not installed: {', '.join(missing)} (util-linux iproute2 strace)")
+    probe = [*CUT_OFF, "strace", "-o", os.devnull, "true"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("this system lets nobody make a network of its own, or trace a process")
     log = tmp_path / "calls"
     environment = {
@@ -261,22 +230,9 @@ def test_a_recorded_run_and_question_need_no_network_and_try_none(
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     }
+    traced = [*CUT_OFF, *TRACE, str(log), sys.executable, "-c", BOTH]
     done = subprocess.run(
-        [
-            *CUT_OFF,
-            "strace",
-            "-f",
-            "--seccomp-bpf",
-            "-o",
-            str(log),
-            "-e",
-            "trace=connect,sendto,sendmsg,sendmmsg",
-            sys.executable,
-            "-c",
-            BOTH,
-            str(documents),
-            str(tmp_path / "ws"),
-        ],
+        [*traced, str(documents), str(tmp_path / "ws")],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -286,8 +242,7 @@ def test_a_recorded_run_and_question_need_no_network_and_try_none(
     )
     assert done.returncode == 0, done.stderr
     assert "Tomas Reyd" in done.stdout
-    asked = set(ADDRESS.findall(log.read_text(errors="replace")))
-    assert asked == {"127.0.0.1"}
+    assert set(ADDRESS.findall(log.read_text(errors="replace"))) == {"127.0.0.1"}
 
 
 def test_each_call_takes_a_slot_of_the_named_limit(

@@ -1,15 +1,11 @@
-"""A forgotten document is nowhere: not in the graph, the memory, the caches, an older generation or
-any file's bytes.
-
-Regressions of others' behaviour: deleting rebuilds from cached extractions, so that an empty cache
-breaks it; a deleted file leaves its entities behind.
-"""
+"""A forgotten document is nowhere: not in the graph, memory, caches, or the bytes of any file."""
 
 import asyncio
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -71,28 +67,21 @@ def test_nothing_is_left_of_a_forgotten_document(
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
     memory = Workspace(fresh.workspace).database.memory
+    about = {"content": "x", "generation": 1}
     for name in ("secret", "bridge"):
-        memory.put(
-            [
-                MemoryEntry(
-                    source=name,
-                    title=f"About {name}?",
-                    content="x",
-                    documents=(name,),
-                    generation=1,
-                )
-            ]
-        )
-    before = places(fresh.workspace)
-    assert any("generation.duckdb" in place for place in before)
-    assert any("side.sqlite" in place for place in before)
+        entry = {"source": name, "title": f"About {name}?", "documents": (name,), **about}
+        memory.put([MemoryEntry.model_validate(entry)])
+    before = "\n".join(places(fresh.workspace))
+    assert "generation.duckdb" in before
+    assert "side.sqlite" in before
     done = fresh("forget", "secret", "--json")
     assert done.code == 0, done.err
     report = done.json
     assert (report["generation"], report["retired"], report["held"]) == (2, [1], [])
     assert report["model_answers"] >= 1
-    assert "secret" not in {entry.source for entry in memory.entries()}
-    assert "bridge" in {entry.source for entry in memory.entries()}
+    sources = {entry.source for entry in memory.entries()}
+    assert "bridge" in sources
+    assert "secret" not in sources
     assert places(fresh.workspace) == []
     assert fresh("show", "secret").code == 2
     assert [one["number"] for one in fresh("generations", "--json").json] == [2]
@@ -101,44 +90,37 @@ def test_nothing_is_left_of_a_forgotten_document(
     assert "Mottlegrave" not in json.dumps({**answer, "question": "", "trace": ""})
 
 
+def asked(question: str, workspace: str, **options: Any) -> UUID:
+    """The flow run of a question."""
+    return id_of(end_of(query(question, workspace=workspace, return_state=True, **options)))
+
+
 @pytest.mark.usefixtures("api", "unembedded")
 def test_runs_that_name_it_are_deleted_on_the_server(
     fresh: Command, docs: Path, tmp_path: Path
 ) -> None:
-    # Ordinary words that the program's own sentences have too: else they would be a trace of the
-    # document.
+    # The ordinary words of the document occur elsewhere too, and are no traces of it.
     ordinary = (
         "Before the quay was over, nobody knew that they had met and lived near it, and signed a "
         "loan of crowns."
     )
     write_rows(docs, [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
-    mine, other = str(fresh.workspace), str(tmp_path / "other")
     others = write_rows(tmp_path / "others.jsonl", ROWS[:2])
+    mine, other = str(fresh.workspace), str(tmp_path / "other")
     asyncio.run(index(str(docs), workspace=mine))
     asyncio.run(index(str(others), workspace=other))
-    naming = end_of(query(f"Where did {SECRET} live?", workspace=mine, return_state=True))
-    answered = end_of(query("Who lent Tomas Reyd crowns?", workspace=mine, return_state=True))
-    kept = end_of(
-        query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True)
-    )
-    elsewhere = end_of(query(f"Where did {SECRET} live?", workspace=other, return_state=True))
+    answered = asked("Who lent Tomas Reyd crowns?", mine)
+    asyncio.run(logs(answered))
+    home = Path(os.environ["PREFECT_HOME"])
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert [path for path in files if b"Mottlegrave" in path.read_bytes()] == [], "a text is there"
+    naming = asked(f"Where did {SECRET} live?", mine)
+    kept = asked("Who designed Orla Bridge?", mine, documents=["bridge"])
+    elsewhere = asked(f"Where did {SECRET} live?", other)
     assert fresh("forget", "secret", "--json").json["run_records"] >= 2
-    there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
+    there = [asyncio.run(is_there(run)) for run in (naming, answered, kept, elsewhere)]
     assert there == [False, False, True, True]
     assert places(fresh.workspace / RECORDED) == []
-
-
-@pytest.mark.usefixtures("api", "unembedded")
-def test_prefect_is_told_no_text_of_a_document(fresh: Command, docs: Path) -> None:
-    asyncio.run(index(str(docs), workspace=str(fresh.workspace)))
-    state = end_of(
-        query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True)
-    )
-    asyncio.run(logs(id_of(state)))
-    home = Path(os.environ["PREFECT_HOME"])
-    assert [
-        path for path in home.rglob("*") if path.is_file() and b"Mottlegrave" in path.read_bytes()
-    ] == []
 
 
 async def is_there(flow_run: UUID) -> bool:
@@ -155,20 +137,16 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedd
     folder = tmp_path / "notes"
     folder.mkdir()
     for row in ROWS:
-        (folder / f"{row['id']}.md").write_text(
-            f"# {row['title']}\n\n{row['text']}\n", encoding="utf-8"
-        )
+        (folder / f"{row['id']}.md").write_text(f"# {row['title']}\n\n{row['text']}\n")
     fresh("index", str(folder))
     fresh("forget", "secret.md")
     again = fresh("index", str(folder), "--json").json
     assert (again["published"], again["documents"]["added"]) == (False, 0)
     assert [one["reason"] for one in again["skipped"]] == ["forgotten: secret.md"]
     (folder / "secret.md").rename(folder / "renamed.md")
-    assert fresh("index", str(folder), "--json").json["documents"]["added"] == 0, (
-        "moving it does not bring it back"
-    )
-    full = fresh("index", str(folder), "--full", "--json").json
-    assert full["documents"]["added"] == 0
+    for full in ((), ("--full",)):
+        again = fresh("index", str(folder), "--json", *full).json
+        assert again["documents"]["added"] == 0, "moving it does not bring it back"
     (folder / "renamed.md").rename(folder / "secret.md")
     named = fresh("index", str(folder / "secret.md"), "--json").json
     assert named["documents"]["added"] == 1

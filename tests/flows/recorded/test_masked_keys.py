@@ -1,6 +1,4 @@
-"""No configured key leaves the process in text that comes from outside, whatever a server says and
-wherever it goes.
-"""
+"""No configured key leaves the process, whatever a server says of it."""
 
 import base64
 import gzip
@@ -10,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import quote
 
 import duckdb
@@ -39,7 +38,7 @@ CODED = tuple(
 SAYS = f"your key is Bearer {' and '.join(FORMS)}."
 QUESTION = "Where was Tomas Reyd born?"
 
-# What the server says in place of, or besides, what it was asked for.
+# What the server says instead of the answer, or in addition to it.
 ANSWERS: tuple[Mapping[str, object], ...] = ({"kind": "says_only"}, {"kind": "says_too"})
 ERRORS: tuple[Mapping[str, object], ...] = (
     {"kind": "unauthorized"},
@@ -57,6 +56,10 @@ def named(rule: Mapping[str, object]) -> str:
     return f"{rule['kind']} {rule.get('status', '')}".strip()
 
 
+def tell(server: Server, rule: Mapping[str, object]) -> None:
+    server.misbehave({**rule, "says": SAYS})
+
+
 def shown(*texts: str) -> list[str]:
     """The forms of the key that are in these texts."""
     return [form for form in FORMS for text in texts if form in text]
@@ -65,9 +68,8 @@ def shown(*texts: str) -> list[str]:
 def stored(*folders: Path) -> list[str]:
     """The files under these folders that hold the key in any form, as `name: form`."""
     found = []
-    for path in sorted(
-        path for folder in folders for path in (folder, *folder.rglob("*")) if path.is_file()
-    ):
+    every = {path for folder in folders for path in (folder, *folder.rglob("*"))}
+    for path in sorted(path for path in every if path.is_file()):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         found += [f"{path.name}: {form}" for form in (*FORMS, *CODED) if form.encode() in content]
         if path.suffix == ".duckdb":  # its blocks may be packed
@@ -76,7 +78,7 @@ def stored(*folders: Path) -> list[str]:
 
 
 def rows_of(path: Path) -> list[str]:
-    """Every row of a DuckDB file as text; of a copy, since this process may have the file open."""
+    """Every row of a DuckDB file as text, from a copy: this process may have the file open."""
     with TemporaryDirectory() as folder, duckdb.connect(shutil.copy(path, folder)) as connection:
         tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         return [str(row) for (name,) in tables for row in connection.table(name).fetchall()]
@@ -84,7 +86,6 @@ def rows_of(path: Path) -> list[str]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for caches beside the workspace."""
     monkeypatch.setenv("TRELLIS_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -99,19 +100,14 @@ def leaky(model_server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     return model_server
 
 
-def tell(server: Server, rule: Mapping[str, object], **more: object) -> None:
-    server.misbehave({**rule, "says": SAYS, **more})
-
-
 @pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
 def test_a_question_shows_and_stores_no_key(
     leaky: Server, copied: Command, cache: Path, tmp_path: Path, rule: Mapping[str, object]
 ) -> None:
     tell(leaky, rule)
-    asked = [copied("ask", QUESTION, *options) for options in ((), ("--json",))]
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"id": "1", "question": QUESTION}) + "\n")
-    asked.append(copied("ask", "--questions", str(rows)))
+    rows = write_rows(tmp_path / "rows.jsonl", [{"id": "1", "question": QUESTION}])
+    commands = ([QUESTION], [QUESTION, "--json"], ["--questions", str(rows)])
+    asked = [copied("ask", *words) for words in commands]
     assert leaky.stats()["calls"] > 0
     said = [text for ended in asked for text in (ended.out, ended.err)]
     assert shown(*said) == []
@@ -119,7 +115,7 @@ def test_a_question_shows_and_stores_no_key(
     assert stored(copied.workspace, cache) == []
 
 
-@pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
+@pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS[-3:]], ids=named)
 def test_an_index_run_shows_and_stores_no_key(
     leaky: Server,
     fresh: Command,
@@ -129,27 +125,16 @@ def test_an_index_run_shows_and_stores_no_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tell(leaky, rule)
-    said = []
     archive = fresh.workspace.with_name("archive.tar.gz")
-    index = ("index", str(source))
-    for limit, *commands in (
-        ("0", (*index, "--json")),  # refused, with the run remembered
-        (
-            "1",
-            index,
-            ("dead-letter", "--json"),
-            ("archive", str(archive)),
-            ("status", "--json"),
-            ("doctor", "--json"),
-        ),
-    ):
-        monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", limit)
-        for command in commands:
-            ended = fresh(*command)
-            said += [ended.out, ended.err]
+    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "0")  # the run is refused, and remembered
+    ended = [fresh("index", str(source), "--json")]
+    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "1")
+    ended.append(fresh("index", str(source)))
+    ended += [fresh(command, "--json") for command in ("dead-letter", "status", "doctor")]
+    ended.append(fresh("archive", str(archive)))
+    said = [text for one in ended for text in (one.out, one.err)]
     assert shown(*said) == []
-    if rule["kind"] != "says_too":
-        assert any(MASK in text for text in said)
+    assert rule["kind"] == "says_too" or any(MASK in text for text in said)
     assert stored(fresh.workspace, cache, archive) == []
 
 
@@ -159,7 +144,7 @@ def written(says: str) -> str:
 
 
 @pytest.mark.usefixtures("api")
-def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
+def test_recorded_runs_and_exports_hold_no_key(
     leaky: Server,
     fresh: Command,
     source: Path,
@@ -167,28 +152,20 @@ def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = [f"Where was no {number} of the council born?" for number in range(10, 22)]
+    place, page, kept = str(fresh.workspace), tmp_path / "page.html", tmp_path / "kept"
     gold = [
-        {"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]}
-        for question in asked
+        {"question": f"Where was no {number} of the council born?", "answers": ["Velin"]}
+        for number in range(10, 22)
     ]
-    questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
+    questions = write_rows(tmp_path / "gold.jsonl", gold)
+
+    def asked(text: str = QUESTION, **options: Any) -> object:
+        return end_of(query(text, workspace=place, return_state=True, **options))
+
     tell(leaky, {"kind": "says_too"})
-    said: list[object] = [end_of(index(str(source), workspace=place, return_state=True))]
-    said += [end_of(query(QUESTION, workspace=place, return_state=True))]
-    page = tmp_path / "page.html"
-    said += [
-        end_of(
-            evaluate(
-                ["mode=naive"],
-                str(questions),
-                limit=2,
-                workspace=place,
-                page=str(page),
-                return_state=True,
-            )
-        )
-    ]
+    said: list[object] = [end_of(index(str(source), workspace=place, return_state=True)), asked()]
+    compared: dict[str, Any] = {"limit": 2, "workspace": place, "page": str(page)}
+    said.append(end_of(evaluate(["mode=naive"], str(questions), return_state=True, **compared)))
     leaky.misbehave(
         {"kind": "writes", "step": "answer", "says": written(SAYS)},
         {"kind": "says_too", "says": SAYS},
@@ -196,31 +173,22 @@ def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
     options = TrainOptions(
         "answer", questions=questions, by="bootstrap", measure="exact_match", use=True
     )
-    said += [end_of(train(options, workspace=place, return_state=True))]
+    said.append(end_of(train(options, workspace=place, return_state=True)))
     program = fresh.workspace / "programs" / "answer.json"
-    assert MASK in program.read_text("utf-8"), (
-        "what the server said of the key is in the demonstrations"
-    )
+    assert MASK in program.read_text("utf-8"), "the demonstrations hold what the server said"
     tell(leaky, {"kind": "says_too"})
-    said += [end_of(query(QUESTION, workspace=place, mode="naive", return_state=True))]
+    said.append(asked(mode="naive"))
     assert any(MASK in str(sent) for sent in leaky.sent("answer")), "the compiled step was asked"
-    for rule in (
-        {"kind": "rate_limit", "retry_after": KEY},
-        {"kind": "server_error", "status": 400},
-    ):
-        tell(leaky, rule)
-        said += [end_of(query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True))]
+    leaky.misbehave({"kind": "rate_limit", "retry_after": KEY, "says": SAYS})
+    said.append(asked(f"{QUESTION} Since when?"))
     tell(leaky, {"kind": "says_too"})
     said += capsys.readouterr()
-    kept = tmp_path / "kept"
     for command in (
         ("tune", str(source)),
         ("export", str(kept / "rows")),
         ("export", str(kept / "graph"), "--format", "graphml"),
         ("archive", str(kept / "archive.tar.gz")),
         ("reports", "--json"),
-        ("status", "--json"),
-        ("doctor", "--json"),
     ):
         ended = fresh(*command)
         assert ended.code == 0, (command, ended.err)

@@ -1,12 +1,8 @@
-"""What shows only after minutes: a schedule that picks up changes, and a run that is killed and
-found out.
-"""
+"""What takes minutes to show: a schedule, and a run that is killed and found out."""
 
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +16,7 @@ pytestmark = [pytest.mark.prefect, pytest.mark.patient]
 PASSAGES, ANSWERED, AT_ONCE = 120, 60, 16
 
 
-def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed(
-    tmp_path: Path,
-) -> None:
+def test_a_schedule_picks_up_changes_and_ends_with_its_owner(tmp_path: Path) -> None:
     source, port = tmp_path / "documents", str(free_port())
     source.mkdir()
     (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd.")
@@ -46,9 +40,7 @@ def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed
     assert first["expected_start_time"] < second["expected_start_time"]
 
 
-def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_killed_run_is_marked_and_the_next_one_goes_on(tmp_path: Path) -> None:
     source = tmp_path / "documents"
     source.mkdir()
     for number in range(PASSAGES):
@@ -73,29 +65,18 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
                 timeout=PATIENCE,
             )
         asked = {"source": [str(source)], "workspace": str(tmp_path / "ws")}
-        # The rest it keeps to itself. As many calls wait as may be under way at once: all that were
-        # answered have been stored, or their slots were not free.
-        model.misbehave(
-            {
-                "kind": "hang",
-                "step": "extract",
-                "nth": ANSWERED + 1,
-                "times": PASSAGES,
-                "seconds": 600,
-            }
-        )
+        # When all slots wait, all answers given before have been stored.
+        later = {"nth": ANSWERED + 1, "times": PASSAGES, "seconds": 600}
+        model.misbehave({"kind": "hang", "step": "extract", **later})
         with worker(api, tmp_path / "first", **models) as first:
             run = api.start("index/index-now", **asked).raise_for_status().json()["id"]
             wait_for(lambda: model.calls() >= ANSWERED + AT_ONCE, "the middle of the extraction")
             number = int(api.get(f"flow_runs/{run}")["infrastructure_pid"].rpartition(":")[2])
             for one in (first.pid, number):
                 os.kill(one, signal.SIGKILL)
-            killed = time.monotonic()
         wait_for(lambda: model.stats()["in_flight"] == 0, "the end of the calls")
         assert model.stats()["dropped_by_client"] == AT_ONCE
         over = api.finished(run)
-        after = time.monotonic() - killed
-        record_property("seconds until it was marked as crashed", round(after))
         assert over["state"]["type"] == "CRASHED"
         assert "killed" in over["state"]["message"]
         model.misbehave()

@@ -1,16 +1,19 @@
-"""The flows run on Prefect as steps that a person can follow, fail in words, show no key, and tell
-nobody elsewhere.
-"""
+"""Flows on Prefect: steps to follow, ends in words, events, and no key anywhere."""
 
-import asyncio
-import json
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import dspy
 import pytest
-from prefect import State, flow
+from prefect import flow
+from prefect.artifacts import Artifact
+from prefect.blocks.system import Secret
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import Artifact as StoredArtifact
+from prefect.context import TaskRunContext
 from pydantic import SecretStr
 
 from flows.evaluate import evaluate
@@ -24,30 +27,21 @@ from flows.query import query
 from flows.runtime import open_runtime
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.key_masking import MASK
-from storage.answer_records import Answer
-from storage.errors import (
-    EvaluationGate,
-    NoGeneration,
-    SettingsError,
-    SourceNotFound,
-    UsageError,
-)
-from storage.evaluation_records import EvaluationReport
+from storage.answer_records import Answer, StructureType
+from storage.errors import EvaluationGate, NoGeneration, SettingsError, SourceNotFound
 from storage.run_records import IndexReport
 from tasks.retrying import is_tried_again
 from tasks.step import MODEL, step
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command
-from tests.flows.recorder import artifact, events, id_of, logs, run_of, task_runs
-from tests.flows.test_faults import garble, settled
-from tests.patience import PATIENCE
+from tests.flows.recorder import artifact, events, id_of, logs, run_of, task_runs, until
 from tests.server.client import Server
 from tests.settings import load_settings
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("api")
 
-# What each step of an index run goes on from: the arrow diagram of `flows/index.py`.
+# The steps that each step of an index run follows, as in `flows/index.py`.
 ARROWS = [
     ("load", set()),
     ("sync", {"load"}),
@@ -62,22 +56,16 @@ ARROWS = [
 ]
 
 
-def kept(workspace: str | Path, state: State[Any], name: str) -> str:
-    """What a run that ended in a state has kept in its workspace."""
-    return Path(workspace, RECORDED, str(id_of(state)), name).read_text("utf-8")
-
-
 async def test_an_index_run_is_its_steps_and_ends_in_words(source: Path, tmp_path: Path) -> None:
     workspace = str(tmp_path / "ws")
     state = await index(str(source), workspace=workspace, return_state=True)
-    assert state.message is not None
-    assert state.message.startswith("Published generation 1 (3 added;")
-    report = await state.aresult()
-    assert isinstance(report, IndexReport)
+    assert str(state.message).startswith("Published generation 1 (3 added;")
+    assert isinstance(await state.aresult(), IndexReport)
     runs = await task_runs(f"index {source} into {workspace}", (), len(ARROWS))
     assert sorted(runs) == sorted(ARROWS)
-    assert kept(workspace, state, PAGE).startswith("# Index, generation 1")
-    assert f"{workspace}/{RECORDED}/{id_of(state)}/{PAGE}" in await artifact("index-summary")
+    page = f"{workspace}/{RECORDED}/{id_of(state)}/{PAGE}"
+    assert Path(page).read_text("utf-8").startswith("# Index, generation 1")  # noqa: ASYNC240
+    assert page in await artifact("index-summary")
     assert "documents added" in await artifact("index-figures")
 
 
@@ -88,9 +76,8 @@ async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> N
     assert str(state.message).startswith(f"Source not found: {missing}.")
     (told,) = await events("trellis.index.failed", 1, of=str(tmp_path))
     assert told["payload"]["reason"].startswith(f"Source not found: {missing}.")
-    assert "The run failed. Nothing is published" in "\n".join(
-        await logs(await run_of(f"index {missing}"))
-    )
+    lines = await logs(await run_of(f"index {missing}"))
+    assert any("The run failed. Nothing is published" in line for line in lines)
     with pytest.raises(SourceNotFound):
         await index(missing, workspace=str(tmp_path / "ws"))
     with pytest.raises(NoGeneration):
@@ -100,9 +87,7 @@ async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> N
 async def test_a_question_is_recorded_without_texts(
     indexed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(
-        "TRELLIS_THETA", "99"
-    )  # memory would answer for retrieval if the question was asked before
+    monkeypatch.setenv("TRELLIS_THETA", "99")  # memory would replace the retrieval
     state = await query("Who designed Orla Bridge?", workspace=str(indexed), return_state=True)
     answer, run = await state.aresult(), id_of(state)
     assert isinstance(answer, Answer)
@@ -114,14 +99,12 @@ async def test_a_question_is_recorded_without_texts(
     assert "Reyd" not in shown + "\n".join(await logs(run))
 
 
-async def test_a_step_is_one_task_tried_again_where_no_model_answers() -> None:
-    from prefect.context import TaskRunContext
-
+async def test_a_step_is_tried_again_where_no_model_answers() -> None:
     tried: list[Any] = []
 
     @step("reach", (0.0,), asks_model=True)
     async def reach(number: int) -> int:
-        """Reach a model; ModelUnavailable where it is away.
+        """Reach a model; the rest of the text is no description.
 
         Slowly.
         """
@@ -142,20 +125,14 @@ async def test_a_step_is_one_task_tried_again_where_no_model_answers() -> None:
         return found
 
     assert await reaching() == [1, 2]
-    assert [again for _, again in tried] == [
-        True,
-        False,
-        True,
-        True,
-    ], "a wrong key is not tried again"
+    # A wrong key is not tried again.
+    assert [again for _, again in tried] == [True, False, True, True]
     (task,) = {id(task): task for task, _ in tried}.values()
     assert (task.name, task.tags) == ("reach", {MODEL})
     assert str(task.description).startswith("Reach a model;")
 
 
-async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(
-    source: Path, tmp_path: Path
-) -> None:
+async def test_only_a_published_generation_is_an_event(source: Path, tmp_path: Path) -> None:
     workspace = tmp_path / "My ws"
     for _ in range(2):
         await index(str(source), workspace=str(workspace))
@@ -171,18 +148,12 @@ async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(
     assert any(related["prefect.resource.role"] == "flow-run" for related in mine["related"])
 
 
-def test_the_forms_explain_their_parameters_and_offer_what_there_is() -> None:
+def test_the_forms_explain_their_parameters() -> None:
     for form in (index.parameters, query.parameters):
         assert all(field.get("description") for field in form.properties.values()), form.properties
     asked = query.parameters.properties
     assert asked["mode"]["enum"] == list(mode_names())
-    assert asked["structure"]["anyOf"][0]["enum"] == [
-        "table",
-        "graph",
-        "algorithm",
-        "catalogue",
-        "chunk",
-    ]
+    assert set(asked["structure"]["anyOf"][0]["enum"]) == set(get_args(StructureType))
     number, _ = asked["k"]["anyOf"]
     assert (number["minimum"], number["maximum"]) == (1, 100)
     assert query.parameters.required == ["question"]
@@ -206,11 +177,7 @@ SECRET = "sk-never-to-be-shown-0815"
 
 
 async def everything() -> str:
-    """All that the server knows of runs, their logs, states, parameters, artifacts and events, as
-    one text.
-    """
-    from prefect.client.orchestration import get_client
-
+    """All that the server knows of runs, as one text."""
     asked = {
         "/flow_runs/filter": {},
         "/task_runs/filter": {},
@@ -218,21 +185,13 @@ async def everything() -> str:
         "/artifacts/filter": {},
         "/events/filter": {"limit": 50},
     }
+    parts: list[str] = []
     async with get_client() as client:
-        runs = await client.read_flow_runs()
-        parts = [
-            json.dumps(
-                [
-                    state.model_dump(mode="json")
-                    for state in await client.read_flow_run_states(run.id)
-                ]
-            )
-            for run in runs
-        ]
+        for run in await client.read_flow_runs():
+            states = await client.read_flow_run_states(run.id)
+            parts += [state.model_dump_json() for state in states]
         for path, body in asked.items():
-            answer = await client._client.post(path, json=body)
-            answer.raise_for_status()
-            parts.append(answer.text)
+            parts.append((await client._client.post(path, json=body)).raise_for_status().text)
     return "\n".join(parts)
 
 
@@ -279,39 +238,27 @@ async def test_logs_of_all_layers_reach_the_page_and_no_key_does(
     assert SECRET not in known
 
 
-async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
-
-    from prefect.artifacts import Artifact
-
+async def test_progress_is_shown_while_it_goes_on() -> None:
     seen: list[str] = []
+
+    async def shown() -> StoredArtifact | None:
+        return await Artifact.aget("progress-slowly")
 
     @flow(name="progressing")
     async def long_run() -> None:
         async with Progress() as progress:
             progress.tell("slowly", 60, 120)
-            async with asyncio.timeout(PATIENCE):
-                # The server.
-                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110
-                    await asyncio.sleep(0.2)
+            found = await until(shown, lambda found: found is not None)
+            assert found is not None
             seen.append(str(found.data))
             progress.tell("slowly", 120, 120)
-
-    @flow(name="short")
-    async def short_run() -> None:
-        async with Progress() as progress:
-            progress.tell("brief", 1, 1)
 
     await long_run()
     assert float(seen[0]) == 50
     assert float(await artifact("progress-slowly")) == 100
-    await short_run()
-    with pytest.raises(AssertionError):
-        await artifact("progress-brief")
 
 
-async def test_a_key_is_read_from_the_block_that_a_setting_names() -> None:
-    from prefect.blocks.system import Secret
-
+async def test_a_key_is_read_from_a_secret_block() -> None:
     secret: Secret[str] = Secret(value=SecretStr(SECRET))
     await secret.save("model-key")
     own = {"TRELLIS_LM_ANSWER_API_KEY": "prefect-secret:model-key"}
@@ -328,15 +275,16 @@ async def test_a_key_is_read_from_the_block_that_a_setting_names() -> None:
 
 
 @pytest.mark.usefixtures("unembedded")
-async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: Path) -> None:
+async def test_an_evaluation_is_its_steps_and_fails_by_its_gate(
+    indexed: Path, tmp_path: Path
+) -> None:
     workspace = str(copy_of(indexed, tmp_path / "ws"))
-    questions = write_rows(
-        tmp_path / "q.jsonl",
-        [{"id": "a", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"]}],
+    question = {"id": "a", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"]}
+    questions = write_rows(tmp_path / "q.jsonl", [question])
+    report = await evaluate(
+        ["mode=naive,name=kb", "mode=struct"], str(questions), workspace=workspace, accept=True
     )
-    report = await evaluate(["naive", "mode=struct"], str(questions), workspace=workspace)
-    assert isinstance(report, EvaluationReport)
-    assert (report.number, len(report.scores) > 0) == (1, True)
+    assert report.number == 1
     runs = await task_runs(f"evaluate on {questions}", {"publish-evaluation", "compare"}, 6)
     answering = ("answer-questions", {"load-questions"})
     assert runs == [
@@ -349,25 +297,16 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
     ]
     assert "Evaluation 1: 2 systems" in await artifact("evaluation")
     gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
-    gate.write_text(
-        '[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8"
-    )
-    named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
-    with pytest.raises(UsageError, match="No accepted evaluation"):
-        await evaluate(["mode=naive,name=kb"], str(questions), **named)
-    await evaluate(["mode=naive,name=kb"], str(questions), workspace=workspace, accept=True)
-    report = await evaluate(["mode=naive,name=kb"], str(questions), **named)
-    assert [check.holds for check in report.gate] == [True]
-    assert page.read_text(encoding="utf-8").startswith(f"# Evaluation {report.number}")
+    gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n')
     worse = write_rows(tmp_path / "worse.jsonl", [{"id": "a", "answer": "Nobody"}])
+    named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
     with pytest.raises(EvaluationGate, match="answer_in_text of kb went from 1 to 0"):
         await evaluate([f"answers={worse},name=kb"], str(questions), **named)
-    with pytest.raises(UsageError):
-        await evaluate(["naive"], str(tmp_path / "nowhere.jsonl"), workspace=workspace)
+    assert page.read_text(encoding="utf-8").startswith("# Evaluation 2")
 
 
 @pytest.mark.usefixtures("unembedded")
-async def test_a_watched_answer_that_changes_is_an_event(tmp_path: Path) -> None:
+async def test_a_changed_watched_answer_is_an_event(tmp_path: Path) -> None:
     workspace, source = tmp_path / "ws", write_rows(tmp_path / "docs.jsonl", ROWS)
     await index(str(source), workspace=str(workspace))
     runtime = open_runtime(load_settings({"workspace": workspace}))
@@ -381,16 +320,21 @@ async def test_a_watched_answer_that_changes_is_an_event(tmp_path: Path) -> None
     assert "Oslo" not in str(told) + await artifact("index-summary")
 
 
-async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
+def damage(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a log could replace the file
+    database.write_bytes(b"garbage" * 1_000)
+
+
+async def test_a_question_is_answered_with_a_damaged_workspace_database(
     copied: Command, source: Path
 ) -> None:
-    garble(settled(copied.workspace))
+    damage(copied.workspace / "side.sqlite")
     place = str(copied.workspace)
     state = await query("Who designed Orla Bridge?", workspace=place, return_state=True)
     assert "Tomas Reyd" in (await state.aresult()).answer
-    told = [line for line in await logs(id_of(state)) if "side.sqlite" in line]
-    assert len(told) == 1
-    assert "move the file away" in told[0]
+    (warning,) = [line for line in await logs(id_of(state)) if "side.sqlite" in line]
+    assert "move the file away" in warning
     refused = await index(str(source), workspace=place, full=True, return_state=True)
     assert refused.is_failed()
     assert "side.sqlite" in str(refused.message)
