@@ -25,7 +25,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # uv leaves compiling to the first import: kept for the next one, also where a container's settings say otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo check test patient test-train bench sbom vulnerabilities docs screenshots wheel clean data moved
+.PHONY: help setup demo check test patient test-train golden bench sbom vulnerabilities docs screenshots wheel clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -77,6 +77,9 @@ patient: $(READY) ## the tests that take minutes, which make test leaves out
 test-train: $(READY) ## the tests of training, with the extra that make test leaves out
 	@$(BIN)/python .make/install.py --editable '.[dev,train]'
 	@$(BIN)/python -m pytest tests/train --durations=5
+
+golden: $(READY) ## write the golden prompts of the tests anew
+	@$(BIN)/python -m tests.test_golden_prompts && $(BIN)/python -m tests.test_tailoring
 
 bench: data $(READY) ## measure retrieval on published sets: make bench DATA=path/to/data
 	@$(BIN)/python -m benchmarks retrieval --data "$(DATA)"

@@ -32,9 +32,9 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.engine.calls import Call, Reply
 from prompts.engine.embedders import Embedder
 from prompts.engine.lm import ServedLM
+from prompts.engine.messages import Call, Reply
 from storage.answer_records import Effort
 from storage.records import Record
 from tests.server.client import Server, serving

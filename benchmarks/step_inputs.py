@@ -22,7 +22,7 @@ from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.answer import NumberedText, evidence_text
-from prompts.engine.calls import first_tokens
+from prompts.engine.messages import first_tokens
 from prompts.engine.step import Step
 from prompts.extracted import Extracted, known
 from prompts.filter import HYPOTHESES

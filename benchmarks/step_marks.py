@@ -15,7 +15,7 @@ from benchmarks.kept_rows import AskedRow
 from benchmarks.runner import Cell, share
 from benchmarks.step_inputs import Material
 from prompts.engine.adapter import texts
-from prompts.engine.calls import REPEATED, rough_tokens
+from prompts.engine.messages import REPEATED, rough_tokens
 from prompts.engine.step import Step
 from prompts.structures import has_figures
 from prompts.text.languages import language_of, names_of

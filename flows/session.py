@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
-from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import Embedder, text_hash
+from prompts.engine.messages import rough_tokens
 from prompts.text.names_zh import tagged
 from storage.columns import column_of
 from storage.graph import ReportSizes

@@ -14,7 +14,7 @@ import dspy
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from prompts.engine.calls import first_tokens, rough_tokens
+from prompts.engine.messages import first_tokens, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show

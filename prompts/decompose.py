@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
+from prompts.engine.messages import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import Inputs, Outputs, Step
 
 MAX_PARTS = 8

@@ -13,8 +13,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Doubtful
 from prompts.engine.helper import helped
+from prompts.engine.messages import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import Inputs, Outputs

@@ -11,7 +11,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
+from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
 from prompts.engine.step import Step
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms

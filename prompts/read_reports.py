@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Doubtful, first_fitting, rough_tokens
+from prompts.engine.messages import Doubtful, first_fitting, rough_tokens
 from prompts.engine.step import Inputs, Outputs, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence

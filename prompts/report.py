@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Doubtful
+from prompts.engine.messages import Doubtful
 from prompts.engine.step import Inputs, Outputs
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import is_han

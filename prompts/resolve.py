@@ -9,7 +9,7 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Doubtful, first_tokens
+from prompts.engine.messages import Doubtful, first_tokens
 from prompts.engine.step import Inputs, Outputs, Step, left_out
 
 PAIRS_IN_ONE_CALL = 20

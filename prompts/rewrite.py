@@ -11,7 +11,7 @@ from typing import Annotated
 import dspy
 from pydantic import BaseModel, Field, StringConstraints
 
-from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.engine.step import Step
 from prompts.offline.keywords import keywords_offline
 from prompts.text.languages import names_of

@@ -6,7 +6,7 @@ from typing import cast
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.engine.step import Step
 from prompts.offline.route import (
     REASON,

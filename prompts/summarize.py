@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Doubtful, rough_tokens
+from prompts.engine.messages import Doubtful, rough_tokens
 from prompts.engine.step import Inputs, Outputs, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import fold

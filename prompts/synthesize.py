@@ -11,7 +11,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import rough_tokens
 
 # The kinds of entities where none is configured, with their meanings.
 DEFAULT_MEANINGS = {

@@ -10,7 +10,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
 from prompts.structures import StructureName
 

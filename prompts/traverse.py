@@ -9,7 +9,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
+from prompts.engine.messages import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import Inputs, Outputs, Step
 

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache, partial, reduce
 from itertools import chain, islice, zip_longest
 from typing import Any, TypeVar
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
 from prompts.text.segment import heading_words, sentences
 from prompts.text.words import content_terms

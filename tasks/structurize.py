@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.helper import helped
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.structures import as_written, rendered
 from prompts.structurize import NOT_FOUND, BuiltStructure, Structurize, built_of
 from prompts.text.evidence import Evidence

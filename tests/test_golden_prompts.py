@@ -1,4 +1,7 @@
-"""Each prompt as its model reads it, beside what is filled into it (golden/prompts.json)."""
+"""Each prompt as its model reads it, beside what is filled into it (golden/prompts.json).
+
+`make golden` writes the prompts anew.
+"""
 
 import json
 from pathlib import Path
@@ -36,3 +39,8 @@ def name_of(step: Step) -> str:
 @pytest.mark.parametrize("step", BUILT, ids=name_of)
 def test_a_prompt_reads_like_the_golden_one(step: Step) -> None:
     assert rendered(step) == (GOLDEN / f"prompt_{name_of(step)}.txt").read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for one in BUILT:
+        (GOLDEN / f"prompt_{name_of(one)}.txt").write_text(rendered(one), encoding="utf-8")

@@ -413,3 +413,9 @@ async def test_what_cannot_be_tuned_leaves_no_file(
     with pytest.raises(ModelRefused, match="tune"):
         await tuned(place, docs)
     assert not (place.workspace / TAILORING_FILE).exists()
+
+
+if __name__ == "__main__":
+    for one in STEPS:
+        golden = GOLDEN / f"prompt_{one.task.__name__}_tailored.txt"
+        golden.write_text(rendered(built(one, FULL)), encoding="utf-8")

@@ -9,8 +9,8 @@ from dataclasses import replace
 from flows.modes.global_search import near_to, reports_read, result_of, selected_for, texts_to_read
 from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Resources, depth
-from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.read_reports import Explore, Offered, Rate
 from prompts.text.relevance import CollectionTopic

@@ -10,7 +10,7 @@ from dataclasses import replace
 from flows.modes.dual_level_search import dual_level_search, passages_at_levels
 from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, Resources
-from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import rough_tokens
 from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
 from storage.graph_records import Report

@@ -9,7 +9,7 @@ from functools import partial
 from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, Question, Resources
 from flows.session import GraphReader
-from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.traverse import PlanTraversal
 from storage.answer_records import RouteDecision, SubQuestion
 from tasks.answer import AnswerContext, Note

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from prompts.engine.calls import REPEATED, Doubtful, Message, NotAsAsked, Schema, memo
 from prompts.engine.json_reading import number_of, read_object
+from prompts.engine.messages import REPEATED, Doubtful, Message, NotAsAsked, Schema, memo
 from prompts.engine.prompt_guard import neutralise, neutralised, restore
 
 Signature = type[dspy.Signature]

@@ -21,8 +21,8 @@ from dspy import lm15
 from openai.types.chat import ChatCompletion
 
 from prompts.engine.bridge import run_anywhere
-from prompts.engine.calls import Call, visible_so_far
 from prompts.engine.key_masking import keep_secret, secrets_of_address
+from prompts.engine.messages import Call, visible_so_far
 from prompts.engine.providers import Endpoint, without_user
 from prompts.engine.refusals import LONGEST_REPLY, Habits, refused, unreachable
 from prompts.engine.streaming import ShownText, repeats_itself

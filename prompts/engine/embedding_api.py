@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from pydantic import BaseModel
 
-from prompts.engine.calls import most_tokens, rough_tokens
 from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
 from prompts.engine.errors import BatchTooLarge, ModelRefused
 from prompts.engine.json_api import ApiUse, JsonApi
+from prompts.engine.messages import most_tokens, rough_tokens
 from prompts.engine.providers import Endpoint
 from prompts.engine.refusals import HABITS, Failure
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of

@@ -15,7 +15,7 @@ import json_repair
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.messages import NotAsAsked
 
 Model = TypeVar("Model", bound=BaseModel)
 

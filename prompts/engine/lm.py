@@ -34,15 +34,6 @@ from dspy.utils.exceptions import (
 )
 
 from prompts.engine.bridge import run_sync
-from prompts.engine.calls import (
-    Call,
-    Doubtful,
-    Message,
-    NotAsAsked,
-    Reply,
-    rough_tokens,
-    without_thinking,
-)
 from prompts.engine.chat_server import (
     NO_STREAM,
     SAMPLING,
@@ -63,6 +54,15 @@ from prompts.engine.errors import (
 )
 from prompts.engine.key_masking import mask_error, mask_keys
 from prompts.engine.limits import Clock, Limits
+from prompts.engine.messages import (
+    Call,
+    Doubtful,
+    Message,
+    NotAsAsked,
+    Reply,
+    rough_tokens,
+    without_thinking,
+)
 from prompts.engine.patience import Patience
 from prompts.engine.refusals import (
     LONGEST_WAIT,

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
 from prompts.engine.errors import ModelUnavailable
+from prompts.engine.messages import rough_tokens
 from prompts.engine.providers import Backend
 from prompts.engine.rerankers import Reranker
 from prompts.engine.windows import Token, word_tokens

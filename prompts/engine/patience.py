@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from prompts.engine.calls import Call
+from prompts.engine.messages import Call
 
 T = TypeVar("T")
 USUAL = 120.0  # seconds, where the user has set nothing

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from prompts.engine.calls import Call
 from prompts.engine.errors import (
     AnswerWithheld,
     BadKey,
@@ -27,6 +26,7 @@ from prompts.engine.errors import (
     UnknownModel,
 )
 from prompts.engine.key_masking import mask_keys
+from prompts.engine.messages import Call
 
 LONGEST_WAIT = 60.0  # seconds between two tries
 LONGEST_REPLY = 32_000_000  # bytes: the vectors of a batch may take 10 MB, an answer never one

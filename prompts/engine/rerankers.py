@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from pydantic import AliasChoices, BaseModel, Field
 
-from prompts.engine.calls import rough_tokens
 from prompts.engine.errors import ModelRefused
 from prompts.engine.json_api import ApiUse, JsonApi
+from prompts.engine.messages import rough_tokens
 from prompts.engine.providers import Endpoint
 from prompts.engine.spending import Meter, Spent
 

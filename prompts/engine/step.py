@@ -16,10 +16,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from prompts.engine.adapter import StepAdapter, texts
 from prompts.engine.bridge import run_sync
-from prompts.engine.calls import Call, Doubtful, Message, NotAsAsked, rough_tokens
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.lm import Asker
+from prompts.engine.messages import Call, Doubtful, Message, NotAsAsked, rough_tokens
 from prompts.engine.models import Models, Role, priority
 from prompts.engine.prompt_guard import neutralise, restore
 from prompts.engine.spending import Spent

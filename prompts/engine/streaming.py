@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from prompts.engine.calls import CUT, REPEATED, Call, visible_so_far
 from prompts.engine.key_masking import held_back, mask_keys
+from prompts.engine.messages import CUT, REPEATED, Call, visible_so_far
 
 _SENTENCE_END = re.compile(r"[.!?。！？\n]")
 _TAIL = 1000  # characters at the end that repeat one piece

@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
+from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
 from prompts.engine.models import Models
 from prompts.synthesize import (
     KINDS,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import TypeVar
 
-from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.helper import helped
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.engine.helper import helped
+from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic

@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from prompts.engine.calls import first_fitting
 from prompts.engine.embedders import Embedder
+from prompts.engine.messages import first_fitting
 from prompts.structures import markdown_table
 from prompts.text.thesaurus import concept_terms
 from prompts.text.tokens import count_tokens

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.helper import helped
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from prompts.engine.calls import Message
+from prompts.engine.messages import Message
 from prompts.engine.transformers_lm import load_language_model
 from storage.errors import UsageError
 from storage.training_records import TrainingCurve

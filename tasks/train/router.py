@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from prompts.engine.calls import Message
 from prompts.engine.errors import ModelRefused
+from prompts.engine.messages import Message
 from prompts.route import Route, Routed
 from prompts.text.question import parse_question
 from prompts.train import FORMS, Rank, Simulate, Synthesize, SyntheticTask

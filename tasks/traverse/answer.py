@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
 from prompts.text.words import is_han

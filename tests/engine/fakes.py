@@ -11,9 +11,9 @@ from typing import Any
 from dspy import lm15
 from dspy.adapters.chat_adapter import ChatAdapter, FieldInfoWithName
 
-from prompts.engine.calls import Call, Message, Reply
 from prompts.engine.limits import Clock
 from prompts.engine.lm import ServedLM, Terms
+from prompts.engine.messages import Call, Message, Reply
 from storage.budget import SCHEMA, CallBudget
 from storage.sqlite import SqliteFile
 

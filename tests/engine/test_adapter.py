@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from prompts.answer import AnswerStep
 from prompts.engine.adapter import StepAdapter, user_message
-from prompts.engine.calls import Call, Doubtful, NotAsAsked, without_thinking
+from prompts.engine.messages import Call, Doubtful, NotAsAsked, without_thinking
 from prompts.engine.models import Models
 from prompts.engine.prompt_guard import restore
 from prompts.engine.streaming import ShownText, TextField

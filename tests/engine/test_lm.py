@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply
 from prompts.engine.errors import (
     AnswerMalformed,
     AnswerTruncated,
@@ -21,6 +20,7 @@ from prompts.engine.errors import (
 )
 from prompts.engine.limits import Limits
 from prompts.engine.lm import Asker, Terms
+from prompts.engine.messages import Call, Doubtful, NotAsAsked, Reply
 from prompts.engine.refusals import Failure
 from prompts.engine.spending import Price, Spent
 from prompts.engine.streaming import Withdrawn, repeats_itself, salvaged

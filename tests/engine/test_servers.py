@@ -13,7 +13,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import Call, Message
 from prompts.engine.chat_server import ChatServer
 from prompts.engine.errors import (
     AnswerTruncated,
@@ -30,6 +29,7 @@ from prompts.engine.errors import (
 from prompts.engine.key_masking import MASK
 from prompts.engine.limits import Clock, Limits
 from prompts.engine.lm import Asker, ServedLM, Terms
+from prompts.engine.messages import Call, Message
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.patience import FIRST_WORD, USUAL, Patience
 from prompts.engine.providers import Endpoint, without_user

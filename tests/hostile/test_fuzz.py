@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prompts.answer import AnswerQuestion
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.messages import NotAsAsked
 from prompts.extract import Extract, ExtractGraph
 from storage.errors import FilterError
 from storage.filters import check_filter

@@ -19,7 +19,7 @@ from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.answer import AnswerQuestion
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.calls import NotAsAsked, without_thinking
+from prompts.engine.messages import NotAsAsked, without_thinking
 from prompts.engine.prompt_guard import restore
 from prompts.extract import Extract, ExtractGraph
 from prompts.tailoring import from_toml

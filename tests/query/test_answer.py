@@ -17,7 +17,7 @@ from prompts.answer import (
     evidence_text,
     notes_text,
 )
-from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import rough_tokens
 from prompts.engine.models import Models
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind

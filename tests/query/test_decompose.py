@@ -7,9 +7,9 @@ import pytest
 
 from flows.session import Session, open_session
 from prompts.decompose import Decompose
-from prompts.engine.calls import NotAsAsked
 from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
+from prompts.engine.messages import NotAsAsked
 from prompts.traverse import Hop, PlannedQuestion, PlanStep, PlanTraversal
 from tasks.answer import Answered
 from tasks.decompose import PartAnswer, answer_parts, decompose

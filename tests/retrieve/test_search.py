@@ -14,8 +14,9 @@ from tasks.load.rows import opening_subject
 from tasks.retrieve.dual_levels import LevelScores, best_rows, graph_notes, stating_sources
 from tasks.retrieve.lexical import K1, B, Lexicon
 from tasks.retrieve.link import OTHER_NAME, Names
+from tasks.retrieve.pagerank import Walker
 from tasks.retrieve.passage_sets import SearchParts, Subjects
-from tasks.retrieve.search import SearchIndex, Walker, retrieve
+from tasks.retrieve.search import SearchIndex, retrieve
 from tests.records import chunk_of
 from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
 from tests.retrieve.passages import index_of

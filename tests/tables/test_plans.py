@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.session import Session, open_session
-from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import rough_tokens
 from prompts.engine.models import Models
 from prompts.plan_table import PlanTable, TablePlan, TableView, shown_table
 from prompts.text.amounts import amount_of, amounts_in, scale_stated
