@@ -107,7 +107,7 @@ docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead l
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "read it: site/index.html, or with its search: $(BIN)/python -m http.server -d site"
 
-screenshots: $(READY) ## take the pictures of docs/page.md anew (needs Chromium)
+screenshots: $(READY) ## take the pictures of the page anew (needs Chromium)
 	@$(BIN)/python -m docs.screenshots
 
 wheel: $(READY) ## build the package in dist/, which installs and runs anywhere

@@ -28,7 +28,7 @@ TABLES = {"roles", "tailoring"}
 NOTES = {
     "Token limits of prompts": (
         "Where no default stands it follows the effort: "
-        "[who decides](decisions.md#limits) has the numbers."
+        "[decisions](decisions.md#lengths) has the numbers."
     ),
 }
 HEAD_OF_A_TABLE = "| variable | values | default | meaning |\n| --- | --- | --- | --- |"

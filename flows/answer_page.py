@@ -15,7 +15,7 @@ SUPPORT = {
 }
 EXCERPTS = {
     "partial": "excerpts, not an answer: no model has read them",
-    "abstained": "nothing was found that speaks of this",
+    "abstained": "nothing was found about this",
 }
 UNCOMPARED = "cites sources; whether they support it cannot be told by words"
 BOUND_BY_PROGRAM = "the model named no source: these are the sentences that say the same"
@@ -30,13 +30,17 @@ class Section(NamedTuple):
     style: str = ""
 
 
-def source_line(citation: Citation) -> str:
-    """Return one line with the place of a source and its quote."""
+def source_place(citation: Citation) -> str:
+    """Return the marker, title and document of a source."""
     marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
     page = f", p. {citation.page}" if citation.page else ""
     place = f"{citation.document}{page}"
-    named = f"{citation.title} ({place})" if citation.title else place
-    return f'{marker} {named}: "{" ".join(citation.quote.split())}"'
+    return f"{marker} {citation.title} ({place})" if citation.title else f"{marker} {place}"
+
+
+def source_line(citation: Citation) -> str:
+    """Return one line with the place of a source and its quote."""
+    return f'{source_place(citation)}: "{" ".join(citation.quote.split())}"'
 
 
 def in_place_of(row: DegradedStep) -> str:
@@ -45,15 +49,16 @@ def in_place_of(row: DegradedStep) -> str:
     return f"no usable answer of the model{times}, so {row.instead}: {row.reason}"
 
 
+def support_in_words(answer: Answer) -> str:
+    """Return the label of an answer in words."""
+    if answer.is_uncompared:
+        return UNCOMPARED
+    return (EXCERPTS if answer.trace.answered_by == "excerpts" else SUPPORT)[answer.fallback]
+
+
 def answer_in_words(answer: Answer) -> str:
     """Return one line on how the question ended."""
-    trace = answer.trace
-    support = (EXCERPTS if trace.answered_by == "excerpts" else SUPPORT)[answer.fallback]
-    return (
-        f"{UNCOMPARED if answer.is_uncompared else support} · mode {trace.mode} "
-        f"· structure {trace.structure or trace.route.type} "
-        f"· generation {answer.generation} · {answer.usage.seconds:.2f} s"
-    )
+    return f"{support_in_words(answer)} · {answer.usage.seconds:.2f} s"
 
 
 def answer_sections(answer: Answer, with_structure: bool = False) -> list[Section]:

@@ -209,7 +209,8 @@ class ModelSettings(Area):
     `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with semicolons between, or
     `none`. By default all with a `large` profile, none with a `small` one."""
     prompts: FolderPath | None = None
-    """A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts))."""
+    """A folder with your own instruction `STEP.md` for any step
+    ([prompts](howto.md#read-and-change-a-prompt))."""
     instructions: dict[str, str] = Field(default_factory=dict)
     """The same in the settings file: each instruction under the name of its step."""
     programs: FolderPath | None = None
@@ -239,7 +240,7 @@ class CallLimits(Area):
     prefect_limit: str = ""
     """A global concurrency limit of Prefect with slot decay, of which each call takes a slot: it
     limits calls a minute over all machines
-    ([limits](deployment.md#limits-over-all-machines))."""
+    ([limits](operations.md#limits))."""
     max_attempts: PositiveInt = 6
     """Tries of one call before it fails."""
     timeout: PositiveFloat | None = None
@@ -327,7 +328,8 @@ class IndexSettings(Area):
     """The share of a run's passages, entities or reports that may fail; if more fail, nothing is
     published."""
     tailoring: Tailoring = UNTAILORED
-    """Persona, language, kinds of entities and examples ([models](models.md#fit-to-a-domain))."""
+    """Persona, language, kinds of entities and examples
+    ([tailoring](howto.md#fit-the-prompts-to-your-field))."""
 
     @field_validator("chunk_overlap")
     @classmethod
@@ -356,7 +358,7 @@ class VectorSettings(Area):
     """How many numbers of each vector are kept; the model must be trained for that."""
     vector_store: str = "auto"
     """What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server`, or the name
-    of an entry point ([scaling](scaling.md#vector-stores))."""
+    of an entry point ([vectors](operations.md#vectors))."""
     chroma_url: str | None = None
     """A Chroma server for the vectors instead of a folder in the workspace; `USER:PASSWORD@` before
     the host is sent as basic authentication."""
@@ -374,7 +376,7 @@ class RerankSettings(Area):
     reranker: str = ""
     """A cross-encoder of sentence-transformers (`ORG/NAME` on the Hub, or a folder) that reranks
     passages, or a served one: `cohere/NAME`, `jina_ai/NAME`, `voyage/NAME`, any name with an
-    address ([retrieval](retrieval.md#reranking))."""
+    address ([reranking](howto.md#use-a-reranker))."""
     reranker_base_url: str | None = None
     """The address of your own server, before `/rerank`."""
     reranker_api_key: Key | None = None
@@ -397,12 +399,12 @@ class AnswerSettings(Area):
     memory: Literal["on", "off"] = "on"
     """Whether answers are remembered."""
     tau: Share = 0.9
-    """The least cosine with a remembered question ([memory](memory.md))."""
+    """The least cosine with a remembered question ([memory](concepts.md#a-question))."""
     theta: PositiveInt = 1
     """The least number of documents that memory must hold for the question."""
     pages: FolderPath | None = None
     """A folder whose files every question reads in addition to the index
-    ([versions](versions.md))."""
+    ([versions](howto.md#go-back-to-an-earlier-version))."""
 
 
 class PlaceSettings(Area):
@@ -416,7 +418,7 @@ class PlaceSettings(Area):
     keep_generations: PositiveInt = 5
     """How many generations are kept."""
     runner: Literal["local", "dask"] = "local"
-    """Where the batches of an index run are processed ([scaling](scaling.md#runners))."""
+    """Where the batches of an index run are processed ([Dask](operations.md#dask))."""
     runner_address: str | None = None
     """The Dask cluster to join."""
     runner_workers: PositiveInt | None = None

@@ -35,7 +35,7 @@ _STATEMENT = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
 _LONGEST_RANGE = 20  # How far the marker [2-99] reaches beyond its first number
 # Shown in place of an answer, in English and in Chinese: with a model, and without one.
 NOTHING_SAID = "The documents do not say.", "文档中没有说明。"
-NOTHING_FOUND = "Nothing was found that speaks of this.", "没有找到相关的内容。"
+NOTHING_FOUND = "Nothing was found about this.", "没有找到相关的内容。"
 
 
 @dataclass(frozen=True, slots=True)

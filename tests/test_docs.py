@@ -4,7 +4,6 @@ import ast
 import asyncio
 import re
 import runpy
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -23,11 +22,16 @@ from prompts.engine.spending import price_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]
+PAGES = [
+    *DOCS,
+    *(
+        ROOT / f"{name}.md"
+        for name in ("README", "README.zh", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+    ),
+]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 MOST = {"S": 30, "G": 18, "L": 19, "P": 19, "E": 24}
-STATES = ("done", "partly", "open")
 # The blocks of the tour that are compared; the others depend on the embedder or count everything.
 QUOTED = frozenset(
     ("chunk", "extract: mentions", "extract: relations", "dedupe", "rewrite", "trigger", "answer")
@@ -37,7 +41,6 @@ _NAMED = re.compile(r"`((?:[\w.]+/)+[\w.]+\.py)(?:: ([\w.]+))?`")
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 _BLOCK = re.compile(r"^```text\n## (.+)\n((?:.+\n)+)```$", re.M)
 _MEASURE = re.compile(r"python -m benchmarks ([a-z_]+)")
-_FIGURE = re.compile(r"(?<![\w.])\.\d+")
 
 
 def rows() -> dict[str, list[str]]:
@@ -82,24 +85,12 @@ def test_each_mechanism_has_one_row() -> None:
     ]
 
 
-def test_the_states_of_mechanisms_are_counted() -> None:
-    states = [cells[1] for cells in rows().values()]
-    wrong = [one for one in states if not re.fullmatch(r"done(; .+)?|open|partly: .+", one)]
-    assert wrong == []
-    counts = Counter(re.split("[:;]", state)[0] for state in states)
-    told = ", ".join(f"{counts[state]} {state}" for state in STATES)
-    assert f"Of {len(states)}: {told}." in MECHANISMS
-
-
-def test_a_mechanism_that_is_done_names_code_and_a_test() -> None:
-    for name, (_, state, where, shown) in rows().items():
+def test_a_mechanism_names_its_code_and_a_test() -> None:
+    for name, (_, code, shown) in rows().items():
         files = [file for file, _ in _NAMED.findall(shown)]
-        if state == "open":
-            assert (where, shown) == ("", ""), name
-        else:
-            assert files, name
-            assert all(file.startswith(("tests/", "benchmarks/")) for file in files), name
-            assert _NAMED.search(where) or state.startswith("partly"), name
+        assert files, name
+        assert all(file.startswith(("tests/", "benchmarks/")) for file in files), name
+        assert _NAMED.search(code), name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -160,19 +151,8 @@ def test_every_setting_and_command_is_in_the_reference() -> None:
 
 
 def test_every_mode_has_its_row() -> None:
-    table = (ROOT / "docs" / "modes.md").read_text(encoding="utf-8").partition("## How")[0]
+    table = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").partition("## Modes")[2]
     assert [mode for mode in mode_names() if f"`{mode}`" not in table] == []
-
-
-def test_the_page_on_answers_has_no_figure_of_its_own() -> None:
-    pages = {
-        name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("answers", "experiments", "memory")
-    }
-    measured = _FIGURE.findall(pages["answers"].partition("## Measured")[2])
-    assert len(measured) > 3
-    known = set(_FIGURE.findall(pages["experiments"] + pages["memory"]))
-    assert [figure for figure in measured if figure not in known] == []
 
 
 def test_the_tour_quotes_what_the_steps_give(tmp_path: Path) -> None:

@@ -159,7 +159,9 @@ def test_every_import_is_a_declared_dependency() -> None:
 
 
 def test_every_dependency_is_explained_and_pinned() -> None:
-    explained = text_of("docs", "dependencies.md").split("## What we ask for")[1].split("\n## ")[0]
+    explained = (
+        text_of("docs", "dependencies.md").split("## What is used for what")[1].split("\n## ")[0]
+    )
     rows = re.findall(r"^\| `([^`]+)`", explained, re.MULTILINE)
     lines = text_of("constraints.txt").splitlines()
     pinned = {requirement_name(line) for line in lines if line and not line.startswith("#")}

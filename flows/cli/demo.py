@@ -1,7 +1,6 @@
 """`trellis demo`: index the sample corpus and ask questions, without a model and with one."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,9 +8,8 @@ import httpx
 from pydantic import SecretStr
 
 import flows
-from flows.cli.ask import show_answer
+from flows.answer_page import source_place, support_in_words
 from flows.cli.common import COMMON, Common
-from flows.cli.index import show_report
 from flows.cli.running import command
 from flows.cli.screen import Screen
 from flows.index import IndexOptions, index_documents
@@ -26,87 +24,98 @@ from storage.answer_records import Answer
 from storage.errors import UsageError
 
 WORKSPACE = ".trellis-demo"
-QUESTION_FILES = ("questions.jsonl", "questions_global.jsonl")
-SHOWN_SOURCES = 4  # as many as an answer of excerpts has
-# A question of each kind, by its id in the examples or in words.
-FAMILIES = (
-    ("one fact", "q01", AskOptions()),
-    ("figures of several documents", "q02", AskOptions()),
-    ("a chain over three documents", "q03", AskOptions()),
-    ("steps to follow", "q04", AskOptions()),
-    ("an overview of one document", "q05", AskOptions()),
-    ("the whole collection", "g02", AskOptions()),
-    ("how two things are connected", "q09", AskOptions()),
-    ("the graph alone", "What did Ilse Marrand design?", AskOptions(mode="traverse")),
+# What is asked, and what it shows.
+STORY = (
+    ("When was Gullstone Brewery founded?", "A fact: the best sentence.", AskOptions()),
+    ("Where was Ilse Marrand born?", "Another one.", AskOptions()),
+    ("海岸水文研究所是谁创立的?", "One in Chinese.", AskOptions()),
     (
-        "a follow-up",
-        "Where was she born?",
-        AskOptions(history=("Which bridges did Ilse Marrand design?",)),
+        "Who founded Marrand & Oke?",
+        "A look-up of relations that were imported, so this is an answer.",
+        AskOptions(mode="traverse"),
     ),
-    ("in Chinese", "q12", AskOptions()),
+    (
+        "What lasting effects of the Great Surge do the documents describe?",
+        "About the whole collection: what the reports quote.",
+        AskOptions(),
+    ),
+    ("How do volcanoes form?", "Not in the documents.", AskOptions()),
 )
 # A model answers only these: on a laptop each takes up to a minute.
-ASKED_OF_A_MODEL = ("q01", "q03", "q12")
+ASKED_OF_A_MODEL = tuple(question for question, _, _ in STORY[:3])
+SHOWN_LINES = 2  # of an answer
+LONGEST_LINE = 240  # characters
 # The default addresses of Ollama and of llama.cpp's server.
 LOCAL_SERVERS = {"Ollama": "http://127.0.0.1:11434/v1", "llama.cpp": "http://127.0.0.1:8080/v1"}
 LOOK = 0.5  # seconds for a local server to list its models
 NEXT = """
-Try next
+Next
+  trellis serve --no-prefect --workspace {0}     the same in a browser
   trellis ask "Which bridges did Ilse Marrand design?" --workspace {0}
-  trellis graph "Ilse Marrand" --workspace {0}
-  trellis show people/ilse-marrand.md --workspace {0}
-  trellis reports --level 0 --workspace {0}
-  trellis index YOUR-FOLDER    (then ask without --workspace)"""
+  trellis index YOUR-FOLDER                               then ask without --workspace
+  TRELLIS_LM=ollama/qwen3 trellis ask "…"                 with a model: docs/models.md"""
 
 
 @command
 def demo(*, common: Common = COMMON) -> None:
-    """Index the sample corpus, ask a question of each kind without a model, and say what to try
-    next. If the settings or a local server have a model, it answers some questions again.
+    """Index the sample documents and ask about them without a model; if the settings or a local
+    server have one, it answers too.
     """
     screen = common.screen
     workspace = common.workspace or WORKSPACE
     settings = load_settings({"workspace": workspace})
     offline = settings.model_copy(update={"lm": OFFLINE, "roles": {}})
     samples = sample_folder()
-    screen.note(f"Indexing the sample corpus into {workspace}: no model, no network.")
+    screen.note(f"Indexing the sample documents into {workspace}, without a model or a network.")
     with screen.progress() as progress:
         runtime = open_runtime(offline, progress)
         report = asyncio.run(index_documents([samples / "corpus"], IndexOptions(), runtime))
-    if not screen.as_json:
-        show_report(report, screen)
-    questions = _sample_questions(samples)
+    documents = report.documents.added + report.documents.changed + report.documents.unchanged
+    screen.note(
+        f"{documents} documents: {report.chunks} passages, {report.entities} names, "
+        f"{report.relations} relations, {report.reports} reports."
+    )
     answers = [
-        _answer(questions.get(name, name), options, runtime, family, screen)
-        for family, name, options in FAMILIES
+        _answer(question, options, runtime, shows, screen) for question, shows, options in STORY
     ]
     by_model = []
-    if (found := model_at_hand(settings)) is not None:
-        model, where = found
-        number = len(ASKED_OF_A_MODEL)
-        screen.note(f"{where} answers {number} of these questions from the same passages.")
+    if (at_hand := model_at_hand(settings)) is not None:
+        model, where = at_hand
+        screen.note(f"The same with a model: {where} reads the passages that were found.")
         only_answers = {"lm": OFFLINE, "roles": {"answer": model}, "effort": "low"}
         asking = open_runtime(settings.model_copy(update=only_answers), reading=True)
         by_model = [
-            _answer(questions[name], AskOptions(), asking, f"answered by {where}", screen)
-            for name in ASKED_OF_A_MODEL
+            _answer(question, AskOptions(), asking, f"Answered by {where}.", screen)
+            for question in ASKED_OF_A_MODEL
         ]
     result = {"index": report, "answers": answers, "by_model": by_model}
     screen.result(result, lambda: screen.exactly(f"{NEXT.format(workspace)}\n"))
 
 
 def _answer(
-    question: str, options: AskOptions, runtime: Runtime, title: str, screen: Screen
+    question: str, options: AskOptions, runtime: Runtime, shows: str, screen: Screen
 ) -> Answer:
     with open_session(runtime) as session:
         answer = asyncio.run(answer_question(question, options, session))
     if not screen.as_json:
         screen.line()
         screen.line(f"? {answer.question}", style="bold cyan")
-        after = f" · after: {' '.join(options.history)}" if options.history else ""
-        screen.line(f"{title}{after}", style="dim")
-        show_answer(answer, screen, most_lines=SHOWN_SOURCES)
+        screen.line(shows, style="dim")
+        lines = [line.removeprefix("> ") for line in answer.answer.splitlines()]
+        if answer.trace.answered_by == "excerpts" and any(answer.citations):
+            lines = [citation.quote for citation in answer.citations[:1]]
+        for line in [line for line in lines if line.strip()][:SHOWN_LINES]:
+            screen.line(f"  {_shortened(line)}")
+        for citation in answer.citations[:1]:
+            screen.line(f"  {source_place(citation)}", style="dim")
+        if answer.fallback != "abstained":
+            style = "green" if answer.fallback == "none" else "dim"
+            screen.line(f"  {support_in_words(answer)}", style=style)
     return answer
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …"
 
 
 def model_at_hand(
@@ -139,9 +148,3 @@ def sample_folder() -> Path:
     raise UsageError(
         "The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout."
     )
-
-
-def _sample_questions(samples: Path) -> dict[str, str]:
-    texts = [(samples / name).read_text(encoding="utf-8") for name in QUESTION_FILES]
-    rows = [json.loads(line) for text in texts for line in text.splitlines()]
-    return {row["id"]: str(row["question"]) for row in rows}

@@ -1,6 +1,4 @@
-"""What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and
-the examination.
-"""
+"""Further routes of /api/v1, made for the page: pictures, edits, feedback, history and doctor."""
 
 import asyncio
 from functools import partial
@@ -13,8 +11,8 @@ from flows.modes.registry import mode_names
 from flows.operations import edit as editing
 from flows.operations import retry as retrying
 from flows.operations.doctor import Examination, examination
-from flows.service import reading
 from flows.service.access import needs
+from flows.service.examples import example_questions
 from flows.service.picture import Picture, picture
 from flows.service.rest import EDIT, Here, Limit, usual_sources
 from flows.service.workspaces import DEFAULT
@@ -24,12 +22,15 @@ from storage.graph import Edit
 from storage.records import Record, content_id, utc_now
 from storage.workspace_db import RunRow
 
+MOST_NODES = 500
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
 
 
 class WorkspaceSummary(Record):
-    """What the page shows of a workspace before anything is asked; `generation` is None where
-    nothing is indexed, `sources` counts what an index run reads that names none.
+    """The head of the page.
+
+    `generation` is None before the first index run, `model` where questions are answered without
+    one. `sources` counts the sources of an index run without sources of its own.
     """
 
     generation: int | None
@@ -37,42 +38,47 @@ class WorkspaceSummary(Record):
     sources: int
     modes: tuple[str, ...]
     prefect: str | None
+    model: str | None
 
 
 @router.get("/about", tags=["workspace"])
 def about(service: Here, workspace: str = DEFAULT) -> WorkspaceSummary:
-    """The current generation, the modes there are, and where Prefect's pages are."""
-    infos = service.workspaces.workspace(workspace).generations()
-    current = next((info for info in infos if info.current), None)
+    """Return the current generation, the modes, and the model that answers."""
+    runtime = service.workspaces.runtime(workspace)
+    current = next((info for info in runtime.workspace.generations() if info.current), None)
     return WorkspaceSummary(
         generation=current.number if current else None,
         prefect=service.prefect,
         documents=current.counts.get("documents", 0) if current else 0,
         modes=mode_names(),
         sources=len(usual_sources(service, workspace)),
+        model=None if runtime.models.is_offline("answer") else runtime.models.name("answer"),
     )
+
+
+@router.get("/examples", tags=["questions"])
+async def examples(service: Here, workspace: str = DEFAULT) -> tuple[str, ...]:
+    """Return questions that this index can be asked."""
+    return await service.workspaces.read(workspace, example_questions)
 
 
 @router.get("/runs", tags=["workspace"])
 def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[RunRow]:
-    """The history: index runs, retries and what was forgotten, the newest first; `summary` is
-    JSON.
-    """
+    """List the latest changes (index runs, retries, edits, …), newest first; `summary` is JSON."""
     return service.workspaces.workspace(workspace).database.runs.list(limit)
 
 
 @router.get("/doctor", tags=["workspace"], dependencies=EDIT)
 async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
-    """Every model, the embedding, the workspace and Prefect, each tried once."""
+    """Test every model, the embedding, the workspace and Prefect."""
     work = examination(service.workspaces.runtime(workspace).settings, service.prefect or "")
-    return await asyncio.to_thread(
-        asyncio.run, work
-    )  # in a loop of its own: it takes the processor for seconds
+    # Its own event loop, because it computes for seconds.
+    return await asyncio.to_thread(asyncio.run, work)
 
 
 @router.post("/dead-letters/retry", tags=["workspace"], dependencies=EDIT)
 async def retry(service: Here, workspace: str = DEFAULT) -> retrying.RetryReport:
-    """Try what failed again, and publish what succeeds."""
+    """Retry the failed items and publish those that succeed."""
     return await service.workspaces.change(workspace, retrying.retry)
 
 
@@ -85,11 +91,9 @@ async def graph_picture(
     name: str | None = None,
     other: str | None = None,
     workspace: str = DEFAULT,
-    most: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 150,
+    most: Annotated[int, Query(ge=1, le=MOST_NODES)] = 150,
 ) -> Picture:
-    """An entity's neighbourhood, the paths to `other`, or the most connected entities, with a place
-    for each.
-    """
+    """Draw the neighbourhood of an entity, its paths to `other`, or the most connected entities."""
     return await service.workspaces.read(
         workspace, lambda session: picture(session, name, most, other)
     )
@@ -99,9 +103,9 @@ Name = Annotated[str, Field(min_length=1, max_length=editing.LONGEST_NAME)]
 
 
 class EditBody(BaseModel):
-    """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is
-    the same as `name`. split: what `names`, or `documents`, say of it is another thing. change: it
-    gets this kind, name or description.
+    """A correction of the graph, like those of `trellis graph`; names may be ids. merge: `name` and
+    `other` are one entity. split: these `names`, or these `documents`, mean another entity. change:
+    set kind, name or description.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -118,7 +122,7 @@ class EditBody(BaseModel):
     ) = None
 
     def change(self) -> editing.Editing:
-        """What makes the edit. Raises UsageError for one that says too little, or too much."""
+        """Return the edit to apply. Raises UsageError if fields are missing or contradictory."""
         if self.action == "merge" and self.other:
             return partial(editing.merge, self.name, self.other)
         if self.action == "split" and bool(self.names) != bool(self.documents):
@@ -132,14 +136,14 @@ class EditBody(BaseModel):
 
 
 class ShownEdit(Edit):
-    """An edit that holds, in words."""
+    """An edit with its description in words."""
 
     words: str
 
 
 @router.get("/edits", tags=["graph"])
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
-    """The corrections by hand that every run applies."""
+    """List the corrections, which every index run applies again."""
     stored = await service.workspaces.read(
         workspace, lambda session: session.generation.edits.edits()
     )
@@ -148,7 +152,7 @@ async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
 
 @router.post("/edits", tags=["graph"], dependencies=EDIT)
 async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> editing.EditReport:
-    """Correct the graph, and publish it."""
+    """Correct the graph and publish it."""
     return await service.workspaces.change(
         workspace, lambda runtime: editing.edit(body.change(), runtime)
     )
@@ -156,7 +160,7 @@ async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> editi
 
 @router.delete("/edits/{number}", tags=["graph"], dependencies=EDIT)
 async def undo(number: int, service: Here, workspace: str = DEFAULT) -> editing.EditReport:
-    """Undo a correction; later ones stay."""
+    """Undo a correction and keep later ones."""
     return await service.workspaces.change(workspace, lambda runtime: editing.undo(number, runtime))
 
 
@@ -164,7 +168,7 @@ async def undo(number: int, service: Here, workspace: str = DEFAULT) -> editing.
 
 
 class FeedbackBody(BaseModel):
-    """What somebody thought of an answer; `note` says what it should have been."""
+    """A user's rating of an answer; `note` says what it should have been."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -179,7 +183,7 @@ class FeedbackBody(BaseModel):
 
 @router.post("/feedback", tags=["questions"])
 def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
-    """Keep it for evaluations; a later word on the same answer replaces it."""
+    """Keep a rating for evaluations; it replaces an earlier one of the same answer."""
     name = content_id("fbk", body.question, body.answer, *body.history)
     feedback = Feedback(**dict(body), id=name, at=utc_now())
     service.workspaces.workspace(workspace).database.feedback.put(feedback)
@@ -188,7 +192,6 @@ def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -
 
 @router.get("/feedback", tags=["questions"])
 def feedback(service: Here, workspace: str = DEFAULT) -> list[EvaluationQuestion]:
-    """The rated questions, as rows of a question set for `trellis evaluate`."""
-    return [
-        row.as_question for row in service.workspaces.workspace(workspace).database.feedback.list()
-    ]
+    """List the rated questions as rows of a question set for `trellis evaluate`."""
+    kept = service.workspaces.workspace(workspace).database.feedback.list()
+    return [row.as_question for row in kept]

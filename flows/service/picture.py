@@ -1,24 +1,26 @@
-"""Pictures of the graph: an entity's neighbourhood, or what is most connected, with a place for
-each node.
-"""
+"""Drawings of the graph: an entity's neighbourhood, paths, or the most connected entities."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 
 import igraph
 
-from flows.service.reading import around, entities_called, paths_between
+from flows.service.reading import entities_called, paths_between
 from flows.session import Session
-from storage.graph_records import Entity
+from storage.graph_records import Entity, Relation
 from storage.records import Record
 
 HOPS = 2
-APART = 3.0  # relations that parts without a connection are apart
+TITLED = 5  # communities in the legend
+APART = 3.0  # the distance between unconnected parts, in relations
+
+
+Titles = tuple[str, ...]
 
 
 class PictureNode(Record):
-    """An entity in a picture: `x` and `y` are 0 to 1; `community` numbers the broadest communities
-    of the picture, the largest first, -1 for none.
+    """An entity in a picture; `x` and `y` are from 0 to 1. `community` numbers the broadest
+    communities of the picture from the largest, -1 for none.
     """
 
     id: str
@@ -31,18 +33,21 @@ class PictureNode(Record):
 
 
 class PictureEdge(Record):
-    """All relations between two entities of a picture; `weight` is their sum."""
+    """All relations between two entities of a picture: the sum of their weights, and what the
+    heaviest one says.
+    """
 
     source: str
     target: str
     weight: float
+    label: str
 
 
 class Picture(Record):
-    """Part of the graph, the most connected nodes first; `cut` says that there is more of it.
+    """Part of the graph, the most connected nodes first; `cut` says whether nodes were left out.
 
-    `start` are the entities that it was asked for, `walk` the pairs of entities that the paths
-    between them join.
+    `start` holds the requested entities, `walk` the pairs of entities along the paths, `groups` the
+    titles of the largest communities by their number.
     """
 
     nodes: tuple[PictureNode, ...]
@@ -51,15 +56,16 @@ class Picture(Record):
     generation: int
     start: tuple[str, ...] = ()
     walk: tuple[tuple[str, str], ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def picture(
     session: Session, name: str | None = None, most: int = 150, other: str | None = None
 ) -> Picture:
-    """At most so many entities around those with a name (or id), or the most connected of all that
-    have a relation; with `other` the paths between the two and what lies beside them.
+    """Draw up to `most` entities around those of a name (or id); with `other` the paths between
+    the two and their neighbours; without names the most connected entities.
 
-    Raises UsageError, with the nearest names, for an unknown one.
+    Raises NotFound, which names similar names.
     """
     facts, start, walk = session.graph.facts, tuple[str, ...](), tuple[tuple[str, str], ...]()
     if name is None:
@@ -68,17 +74,17 @@ def picture(
     else:
         start = tuple(entity.id for entity in entities_called(session, name))
         if other is not None:
-            ways = paths_between(session, name, other).paths
-            walk = tuple(
-                dict.fromkeys((step.source, step.target) for way in ways for step in way.steps)
-            )
+            paths = paths_between(session, name, other).paths
+            steps = [(step.source, step.target) for path in paths for step in path.steps]
+            walk = tuple(dict.fromkeys(steps))
             start = (*start, *(entity.id for entity in entities_called(session, other)))
         middle = tuple(dict.fromkeys((*(end for pair in walk for end in pair), *start)))
-        near, cut = around(session, middle, HOPS if other is None else 1, max(most, len(middle)))
+        hops = HOPS if other is None else 1
+        near, cut = _neighbourhood(session, middle, hops, max(most, len(middle)))
         chosen = [facts.entities[node] for node in near]
     edges = _edges(session, {entity.id for entity in chosen})
     places = _layout([entity.id for entity in chosen], edges)
-    groups = _communities(session, places)
+    groups, titles = _communities(session, places)
     nodes = (
         PictureNode(
             id=entity.id,
@@ -98,6 +104,7 @@ def picture(
         generation=session.number,
         start=start,
         walk=walk,
+        groups=titles,
     )
 
 
@@ -105,35 +112,52 @@ def _importance(entity: Entity) -> tuple[int, int, str]:
     return -entity.degree, -entity.mentions, entity.id
 
 
+def _neighbourhood(
+    session: Session, start: Sequence[str], hops: int, most: int
+) -> tuple[list[str], bool]:
+    """Return up to `most` entities within some hops, nearest first, and whether there are more."""
+    facts = session.graph.facts
+    distances, queue = dict.fromkeys(start, 0), deque(start)
+    while queue:
+        near = queue.popleft()
+        for relation in facts.of(near) if distances[near] < hops else ():
+            far = relation.target if relation.source == near else relation.source
+            if far in distances:
+                continue
+            if len(distances) >= most:
+                return list(distances), True
+            distances[far] = distances[near] + 1
+            queue.append(far)
+    return list(distances), False
+
+
 def _edges(session: Session, members: Collection[str]) -> list[PictureEdge]:
-    facts, weights = session.graph.facts, defaultdict[tuple[str, str], float](float)
+    facts, between = session.graph.facts, defaultdict[tuple[str, str], list[Relation]](list)
     for relation in {row.id: row for member in members for row in facts.of(member)}.values():
-        if (
-            relation.source != relation.target
-            and relation.source in members
-            and relation.target in members
-        ):
-            weights[
-                min(relation.source, relation.target), max(relation.source, relation.target)
-            ] += relation.weight
+        first, second = sorted((relation.source, relation.target))
+        if first != second and first in members and second in members:
+            between[first, second].append(relation)
     return [
-        PictureEdge(source=a, target=b, weight=weight) for (a, b), weight in sorted(weights.items())
+        PictureEdge(
+            source=first,
+            target=second,
+            weight=sum(row.weight for row in rows),
+            label=max(rows, key=lambda row: (row.weight, row.id)).predicate,
+        )
+        for (first, second), rows in sorted(between.items())
     ]
 
 
 def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> dict[str, tuple[float, float]]:
-    """A place for each node by its distances in the graph (Kamada and Kawai 1989); the same graph,
-    the same picture.
-    """
+    """Place nodes by their distances in the graph (Kamada and Kawai 1989), always alike."""
     if not nodes:
         return {}
     number = {node: place for place, node in enumerate(nodes)}
     graph = igraph.Graph(len(nodes), [(number[edge.source], number[edge.target]) for edge in edges])
     first, *others = sorted(graph.connected_components(), key=len, reverse=True)
     graph.es["length"] = 1.0
-    graph.add_edges(
-        [(first[0], other[0]) for other in others]
-    )  # what nothing connects stays near, but apart
+    # Unconnected parts stay near each other, but apart.
+    graph.add_edges([(first[0], other[0]) for other in others])
     graph.es[len(edges) :]["length"] = APART
     places = graph.layout_kamada_kawai(seed=graph.layout_circle(), weights="length").coords
     axes = []
@@ -143,12 +167,16 @@ def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> dict[str, tup
     return dict(zip(nodes, zip(*axes, strict=True), strict=True))
 
 
-def _communities(session: Session, members: Collection[str]) -> dict[str, int]:
-    groups = [
-        {*community.members} & {*members}
+def _communities(session: Session, members: Collection[str]) -> tuple[dict[str, int], Titles]:
+    """Number the broadest communities in a picture from the largest, and title the first ones."""
+    shown = {
+        community.id: {*community.members} & {*members}
         for community in session.generation.communities.communities(0)
-    ]
+    }
     ranked = sorted(
-        (group for group in groups if group), key=lambda group: (-len(group), min(group))
+        (name for name in shown if shown[name]), key=lambda name: (-len(shown[name]), name)
     )
-    return {member: place for place, group in enumerate(ranked) for member in group}
+    numbers = {member: place for place, name in enumerate(ranked) for member in shown[name]}
+    large = [name for name in ranked[:TITLED] if len(shown[name]) > 1]
+    titles = {row.community: row.title for row in session.reports.read(large)}
+    return numbers, tuple(titles.get(name, "") for name in large)

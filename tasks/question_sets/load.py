@@ -23,7 +23,7 @@ from storage.files import text_of_file
 Row = Mapping[str, JsonValue]
 
 _LISTS = ("answers", "values", "gold_documents", "gold_spans", "documents", "history", "names")
-_REMEDY = "A row is {id, question, answers?, gold_documents?, …}: see docs/measures.md."
+_REMEDY = "A row is {id, question, answers?, gold_documents?, …}: see docs/evaluate.md."
 
 
 def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQuestion, ...]:

@@ -246,7 +246,7 @@ _LEAST_WALKED = 1e-5
 
 # The weights of the features of a pair: coefficients of a log-linear model of which pair is
 # evidence, fitted to every other question of two public sets and tested on the rest and on other
-# sets (docs/retrieval.md).
+# sets (docs/experiments.md).
 WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
 TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 

@@ -29,10 +29,8 @@ _OF = re.compile(rf"\b(?:of|by)(?: the)? *{SLOT}", re.IGNORECASE)
 _BY_WHOM = re.compile(r"\bby\b|由谁|被谁|是谁", re.IGNORECASE)
 
 
-def plan_without_model(
-    question: str, linked: Linked, graph: TraversalGraph, *, imported: bool
-) -> PlanStep | Problem:
-    """Plan a look-up of imported triples, or a step that shows what the graph holds of the names.
+def plan_without_model(question: str, linked: Linked, graph: TraversalGraph) -> PlanStep | Problem:
+    """Plan a look-up, or a step that shows what the graph holds of the names.
 
     Returns a Problem if the graph holds nothing of them.
     """
@@ -45,7 +43,7 @@ def plan_without_model(
     if others:
         targets = tuple(name for other in others for name in graph.names_of(other.entities))
         return PlanStep(operator="connect", sources=graph.names_of(first.entities), targets=targets)
-    if imported and (hops := _worded_hops(question, first, graph)):
+    if hops := _worded_hops(question, first, graph):
         return PlanStep(operator="follow", sources=graph.names_of(first.entities), hops=hops)
     return PlanStep(operator="neighbours", sources=graph.names_of(first.entities))
 

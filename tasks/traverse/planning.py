@@ -56,8 +56,8 @@ async def plan(
 async def _planned(
     question: str, linked: Linked, graph: TraversalGraph, planner: PlanTraversal, *, imported: bool
 ) -> Planned:
-    first = plan_without_model(question, linked, graph, imported=imported)
-    looked_up = not isinstance(first, Problem) and first.operator == "follow"
+    first = plan_without_model(question, linked, graph)
+    looked_up = imported and not isinstance(first, Problem) and first.operator == "follow"
     if not planner.asks(looked_up=looked_up, named=bool(linked.named), imported=imported):
         if isinstance(first, Problem):
             return Planned("sp*", "names nothing that is known", first)

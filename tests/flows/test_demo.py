@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from flows.cli.demo import ASKED_OF_A_MODEL, FAMILIES, LOCAL_SERVERS, model_at_hand
+from flows.cli.demo import ASKED_OF_A_MODEL, LOCAL_SERVERS, STORY, model_at_hand
 from storage.answer_records import Answer
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -52,7 +52,7 @@ def asked_by_demo(trellis: Command) -> tuple[list[Answer], list[Answer]]:
     plain, by_model = (
         [Answer.model_validate(row) for row in done.json[kind]] for kind in ("answers", "by_model")
     )
-    assert len(plain) == len(FAMILIES)
+    assert len(plain) == len(STORY)
     assert "model" not in {answer.trace.answered_by for answer in plain}
     return plain, by_model
 

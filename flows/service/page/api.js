@@ -87,6 +87,7 @@ export async function* askStream(workspace, question, signal) {
 
 export const workspaceNames = () => get("workspaces");
 export const about = (workspace) => get("about", { workspace });
+export const exampleQuestions = (workspace) => get("examples", { workspace });
 export const keepFeedback = (workspace, body) => post(`feedback${query({ workspace })}`, body);
 export const documentText = (workspace, name) => get(`documents/${path(name)}`, { workspace });
 export const forgetDocument = (workspace, name) => remove(`documents/${path(name)}`, { workspace });

@@ -1,32 +1,60 @@
-// Ask: a conversation whose answers open their sources.
-import { about as aboutWorkspace, askStream, keepFeedback, place } from "./api.js";
+// Ask: conversations whose answers open their sources.
+import { about as aboutWorkspace, askStream, exampleQuestions, keepFeedback, place } from "./api.js";
 import { fill, h, icon, notify } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { openSource } from "./source.js";
-import { money, number, t } from "./words.js";
+import { money, number, t, time } from "./words.js";
 
-const talks = new Map(); // by workspace: the turns {question, answer}
-const key = (workspace) => `trellis-talk ${workspace}`;
+const MOST_TALKS = 30; // conversations that the browser keeps
+const MOST_CARDS = 5; // sources that are shown at once
+const QUOTED = 260; // characters of a quote on a card
 
-function turnsOf(workspace) {
-  if (!talks.has(workspace)) talks.set(workspace, JSON.parse(sessionStorage.getItem(key(workspace)) ?? "[]"));
-  return talks.get(workspace);
+// --- conversations --------------------------------------------------------------------------------------------------
+
+const stores = new Map(); // by workspace: {talks: [{id, turns}], current}; the newest conversation first
+const key = (workspace) => `trellis-talks ${workspace}`;
+
+function storeOf(workspace) {
+  if (!stores.has(workspace)) {
+    const talks = JSON.parse(localStorage.getItem(key(workspace)) ?? "[]");
+    stores.set(workspace, { talks, current: JSON.parse(sessionStorage.getItem(key(workspace)) ?? "null") });
+  }
+  return stores.get(workspace);
 }
 
-function keep(workspace) {
-  try {
-    sessionStorage.setItem(key(workspace), JSON.stringify(turnsOf(workspace).filter((turn) => turn.answer)));
-  } catch {
-    sessionStorage.removeItem(key(workspace)); // a conversation too long to keep over a reload
+/** The open conversation; a new one if none is open. It joins the list with its first answer. */
+function talkOf(store) {
+  return store.talks.find((talk) => talk.id === store.current) ?? { id: Date.now(), turns: [] };
+}
+
+function keep(workspace, talk) {
+  const store = storeOf(workspace);
+  store.current = talk.id;
+  store.talks = [talk, ...store.talks.filter((other) => other.id !== talk.id)].slice(0, MOST_TALKS);
+  write(workspace);
+}
+
+function write(workspace) {
+  const store = storeOf(workspace);
+  sessionStorage.setItem(key(workspace), JSON.stringify(store.current));
+  for (let kept = store.talks.map((talk) => ({ ...talk, turns: talk.turns.filter((turn) => turn.answer) })); ; kept.pop()) {
+    try {
+      return localStorage.setItem(key(workspace), JSON.stringify(kept));
+    } catch (error) {
+      if (!kept.length) throw error; // the browser keeps nothing at all
+    }
   }
 }
+
+// --- the room -------------------------------------------------------------------------------------------------------
 
 export async function ask(main, workspace) {
   const focused = document.activeElement;
   const about = await aboutWorkspace(workspace);
-  const talk = h(".talk", { "aria-live": "polite" });
-  const turns = turnsOf(workspace);
-  const draw = () => fill(talk, turns.length ? turns.map((turn) => view(turn, workspace)) : welcome(about, workspace));
+  const store = storeOf(workspace);
+  const talk = talkOf(store);
+  const { turns } = talk;
+  const talkBox = h(".talk", { "aria-live": "polite" });
   const input = h("textarea", { rows: 1, "aria-label": t("question"), placeholder: t(turns.length ? "follow_up" : "placeholder") });
   const button = h("button.primary", { "aria-label": t("send"), title: t("send") }, icon("send"));
   const choices = options(about);
@@ -49,7 +77,7 @@ export async function ask(main, workspace) {
     const turn = { question };
     turns.push(turn);
     draw();
-    const live = talk.lastElementChild;
+    const live = talkBox.lastElementChild;
     live.scrollIntoView({ block: "start" });
     try {
       turn.answer = await follow(askStream(workspace, { question, history, ...choices.values() }, running.signal), live);
@@ -59,38 +87,74 @@ export async function ask(main, workspace) {
     running = null;
     fill(button, icon("send")).setAttribute("aria-label", t("send"));
     turn.history = history;
-    const whole = view(turn, workspace);
+    const whole = view(turn, talk, workspace);
     live.replaceWith(whole);
     whole.scrollIntoView({ block: "start" });
-    keep(workspace);
+    if (turn.answer) keep(workspace, talk);
+    listTalks();
   };
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     if (!running) submit(); // the button stops an answer, a key does not
   });
-  const clear = h("button.plain", { type: "button", onclick: () => { running?.abort(); turns.length = 0; keep(workspace); draw(); input.focus(); } }, t("fresh"));
-  const form = h("form", { onsubmit: submit }, h(".box", {}, input, button), h(".row", {}, h(".grow", {}, choices.element), clear));
+  const put = (question) => { input.value = question; submit(); };
+  const open = (id) => {
+    running?.abort();
+    store.current = id;
+    write(workspace);
+    ask(main, workspace);
+  };
+  const list = h("nav.talks", { "aria-label": t("conversations") });
+  const listTalks = () => fill(list, talkList(store, workspace, open));
+  const form = h("form", { onsubmit: submit }, h(".box", {}, input, button), choices.element);
+  const composer = h(".composer", {}, form);
+  const column = h(".column");
+  const draw = () => {
+    column.classList.toggle("fresh", !turns.length);
+    if (turns.length) fill(column, fill(talkBox, turns.map((turn) => view(turn, talk, workspace))), composer);
+    else fill(column, welcome(about, workspace), about.generation && [composer, examples(found, put)]);
+  };
+  const found = turns.length || !about.generation ? [] : await exampleQuestions(workspace);
   draw();
-  fill(main, h(".ask", {}, talk, h(".composer", {}, form)));
-  talk.scrollTop = talk.scrollHeight;
+  listTalks();
+  fill(main, h(".ask", {}, list, column));
+  talkBox.scrollTop = talkBox.scrollHeight;
   // Who has moved on with the keyboard meanwhile stays there.
-  if ([focused, document.body].includes(document.activeElement)) input.focus();
+  if ([focused, document.body].includes(document.activeElement) || !focused?.isConnected) input.focus();
+}
+
+function talkList(store, workspace, open) {
+  if (!store.talks.length) return null;
+  const item = (talk) => h("li", {}, h("button.plain", { onclick: () => open(talk.id), "aria-current": talk.id === store.current ? "true" : null, title: time(new Date(talk.id)) }, talk.turns[0]?.question));
+  const remove = () => {
+    store.talks = [];
+    open(null);
+  };
+  return [
+    h("button", { onclick: () => open(null) }, icon("plus"), " ", t("fresh")), h("ul.plain", {}, store.talks.map(item)),
+    h("p.quiet", {}, t("kept_here"), " ", h("button.link", { onclick: remove }, t("delete_all"))),
+  ];
 }
 
 function welcome(about, workspace) {
   if (!about.generation) {
     return h(".welcome", {}, h("h1", {}, t("welcome")), h("p.quiet", {}, t("nothing")), h("p", {}, h("a", { href: place(workspace, "documents") }, t("add_documents"))));
   }
-  const hint = t("welcome_hint", { n: number(about.documents), g: about.generation });
-  return h(".welcome", {}, h("h1", {}, t("welcome")), h("p.quiet", {}, hint));
+  const model = about.model ? t("with_model", { model: about.model }) : t("without_model");
+  return h(".welcome", {}, h("h1", {}, t("welcome")), h("p.quiet", {}, t("welcome_hint", { n: number(about.documents) }), " ", model));
+}
+
+/** Questions that this index can be asked, made of its best connected names. */
+function examples(questions, put) {
+  if (!questions.length) return null;
+  return h("ul.examples", { "aria-label": t("examples") }, questions.map((question) => h("li", {}, h("button", { type: "button", onclick: () => put(question) }, question))));
 }
 
 /** How questions are answered: what is chosen, as the service takes it. */
 function options(about) {
-  const select = (name, values) => h("select", { name }, values.map(([value, text]) => h("option", { value }, text)));
-  const mode = select("mode", about.modes.map((name) => [name, name]));
-  const effort = select("effort", [["", t("by_setting")], ...["low", "medium", "high"].map((name) => [name, name])]);
+  const mode = h("select", { name: "mode" }, about.modes.map((name) => h("option", { value: name }, `${name}: ${t(`mode_${name}`)}`)));
+  const effort = h("select", { name: "effort" }, [["", t("by_setting")], ...["low", "medium", "high"].map((name) => [name, t(`effort_${name}`)])].map(([value, text]) => h("option", { value }, text)));
   const where = h("input", { name: "where", placeholder: "year >= 2020" });
   const response = h("input", { name: "response", placeholder: t("response_hint") });
   const field = (words, control) => h("label", {}, h("span", {}, t(words)), control);
@@ -109,11 +173,19 @@ async function follow(events, live) {
   let [draft, whole] = ["", null];
   const steps = live.querySelector(".steps");
   const answer = live.querySelector(".answer");
+  const begun = new Map();
   for await (const { event, data } of events) {
     if (event === "answer") whole = data;
-    else if (event === "step" && data.state === "begins") fill(steps, t(`step_${data.step}`));
-    else if (event === "withdrawn") [draft] = ["", fill(answer), fill(steps, t("withdrawn"))];
-    else if (event === "text") {
+    else if (event === "step" && data.state === "begins") {
+      if (!begun.size) fill(steps);
+      const line = h("li", { "aria-busy": "true" }, t(`step_${data.step}`));
+      begun.set(data.step, line);
+      steps.append(line);
+    } else if (event === "step") begun.get(data.step)?.removeAttribute("aria-busy");
+    else if (event === "withdrawn") {
+      draft = "";
+      fill(answer);
+    } else if (event === "text") {
       draft += data.text;
       fill(answer, markdown(draft));
     }
@@ -124,49 +196,69 @@ async function follow(events, live) {
 
 // --- a turn ---------------------------------------------------------------------------------------------------------
 
-function view(turn, workspace) {
+function view(turn, talk, workspace) {
   const head = h("h2", {}, turn.question);
   if (turn.error) return h(".turn", {}, head, h("p.bad", { role: "alert" }, turn.error.message), h("p.quiet", {}, turn.error.remedy));
-  if (!turn.answer) return h(".turn", {}, head, h(".answer.draft"), h(".steps", {}, t("working")));
+  if (!turn.answer) return h(".turn", {}, head, h("ol.steps.plain", {}, h("li", { "aria-busy": "true" }, t("working"))), h(".answer.draft"));
   const { answer } = turn;
   const unsupported = answer.grounding.filter((row) => row.supported === false);
   const cites = new Map(answer.citations.map((citation) => [bracketed(citation.marker), citation]));
-  const open = (citation) => async (event) => {
-    document.querySelectorAll(".cite[aria-current]").forEach((mark) => mark.removeAttribute("aria-current"));
-    const button = event.currentTarget;
-    const others = answer.citations.filter((other) => other.document === citation.document);
-    await openSource(workspace, citation.document, citation, others);
-    button.setAttribute("aria-current", "true");
+  const open = (citation) => (event) => {
+    const opener = event.currentTarget;
+    return openSource(workspace, { citations: answer.citations, at: answer.citations.indexOf(citation), opener });
   };
-  const bare = (citation) => citation.marker.replace(/^\[|\]$/g, "");
   const button = (citation) =>
     h("button.cite", { title: `${citation.title || citation.document}: ${citation.quote}`, "aria-label": `${t("source")} ${citation.marker}`, onclick: open(citation) }, bare(citation));
   const cite = (marker) => (cites.has(marker) ? button(cites.get(marker)) : null);
-  const sources = [...Map.groupBy(answer.citations, (citation) => `${citation.document} ${citation.page ?? ""}`).values()].map((rows) => {
-    const [first] = rows;
-    const title = `${first.title || first.document}${first.page ? `, ${t("page_n", { n: first.page })}` : ""}`;
-    return h("li", {}, h("button.chip", { onclick: open(first), title: first.quote }, h("strong", {}, rows.map(bare).join(" ")), `  ${title}`));
-  });
-  // In another language than its sources: words tell nothing of it.
-  const uncompared = answer.fallback === "ungrounded" && answer.citations.length > 0 && unsupported.length === 0;
-  const support = uncompared ? "uncompared" : answer.fallback;
-  const quiet = [
-    answer.trace.answered_by === "excerpts" ? t(`excerpts_${answer.fallback}`) : t(`supported_${support}`),
-    ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),
-    unsupported.length > 0 && t("not_supported"),
-    answer.citations.some((citation) => citation.bound_by === "program") && t("bound_by_program"),
-  ].filter(Boolean);
+  const excerpts = answer.trace.answered_by === "excerpts";
   return h(
-    ".turn", {}, head, h(".answer", {}, markdown(answer.answer, { cite, flags: unsupported })),
-    sources.length > 0 && h("ul.chips", { "aria-label": t("source") }, sources),
-    h(".foot", {}, h("small", {}, quiet.join(" · ")), feedback(turn, workspace)),
-    way(answer, workspace),
+    ".turn", {}, head, h(excerpts ? ".answer.excerpts" : ".answer", {}, markdown(answer.answer, { cite, flags: unsupported })),
+    verdict(answer, unsupported), sources(answer, open), h(".foot", {}, feedback(turn, talk, workspace)), way(answer, workspace),
   );
 }
 
 const bracketed = (marker) => (marker.startsWith("[") ? marker : `[${marker}]`);
+const bare = (citation) => citation.marker.replace(/^\[|\]$/g, "");
 
-function feedback(turn, workspace) {
+/** The label of an answer as a badge, with the reason beside it. */
+function verdict(answer, unsupported) {
+  const excerpts = answer.trace.answered_by === "excerpts";
+  // In another language than its sources: words tell nothing of it.
+  const uncompared = answer.fallback === "ungrounded" && answer.citations.length > 0 && unsupported.length === 0;
+  const label = excerpts ? `excerpts_${answer.fallback}` : `supported_${uncompared ? "uncompared" : answer.fallback}`;
+  const supported = answer.grounding.filter((row) => row.supported === true).length;
+  const colour = excerpts ? "" : { none: ".good", partial: ".warn", ungrounded: uncompared ? ".warn" : ".bad" }[answer.fallback] ?? "";
+  const reasons = [
+    !excerpts && answer.fallback === "none" && t("reason_supported", { n: supported, m: answer.grounding.length }),
+    unsupported.length > 0 && t("not_supported", { n: unsupported.length }),
+    answer.citations.some((citation) => citation.bound_by === "program") && t("bound_by_program"),
+    ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),
+  ].filter(Boolean);
+  return h(".verdict", {}, h(`span.badge${colour}`, {}, t(label)), reasons.length > 0 && h("small", {}, reasons.join(" ")));
+}
+
+/** A card for each document that is cited, with the sentence that was found in it. */
+function sources(answer, open) {
+  const groups = [...Map.groupBy(answer.citations, (citation) => citation.document).values()];
+  if (!groups.length) return null;
+  const card = (rows) => {
+    const [first, ...others] = rows;
+    const page = first.page ? `, ${t("page_n", { n: first.page })}` : "";
+    const quote = first.quote.length > QUOTED ? `${first.quote.slice(0, QUOTED)} …` : first.quote;
+    return h("li", {}, h(
+      "button.source", { onclick: open(first) },
+      h("span.top", {}, h("strong", {}, first.title || first.document), rows.slice(0, MOST_CARDS).map((row) => h("span.number", {}, bare(row)))),
+      h("small", {}, first.document, page), h("span.words", {}, h("mark", {}, quote)),
+      others.length > 0 && h("small", {}, t("more_places", { n: number(others.length), title: first.title || first.document })),
+    ));
+  };
+  const list = h("ul.sources", { "aria-label": t("sources") }, groups.slice(0, MOST_CARDS).map(card));
+  if (groups.length <= MOST_CARDS) return list;
+  const more = h("button.plain", { onclick: () => { list.append(...groups.slice(MOST_CARDS).map(card)); more.remove(); } }, t("more", { n: number(groups.length) }));
+  return [list, more];
+}
+
+function feedback(turn, talk, workspace) {
   const { answer } = turn;
   const note = h("input", { name: "note", "aria-label": t("note"), placeholder: t("note") });
   const save = async (helpful, text) => {
@@ -177,7 +269,7 @@ function feedback(turn, workspace) {
       history: (turn.history ?? []).map((row) => row.content),
     });
     thumbs.forEach((thumb) => thumb.setAttribute("aria-pressed", String(thumb.value === String(helpful))));
-    keep(workspace);
+    keep(workspace, talk);
   };
   const form = h("form.row", { hidden: true, onsubmit: async (event) => {
     event.preventDefault();
@@ -197,7 +289,6 @@ function feedback(turn, workspace) {
 }
 
 // --- how it came about ----------------------------------------------------------------------------------------------
-
 function way(answer, workspace) {
   const { trace, usage } = answer;
   const rows = [

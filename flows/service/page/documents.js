@@ -2,7 +2,7 @@
 import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, indexRuns, retryLetters, startRun, underWay, upload } from "./api.js";
 import { confirmed, fill, h, notify } from "./dom.js";
 import { listed } from "./graph.js";
-import { openSource } from "./source.js";
+import { openDocument } from "./source.js";
 import { money, number, t, time } from "./words.js";
 
 const PAGE = 100;
@@ -21,7 +21,7 @@ export async function documents(main, workspace) {
     const under = (await indexRuns()).find((row) => row.workspace === workspace && underWay(row));
     if (under) index(run, async () => under); // begun elsewhere, or before a reload
   }
-  fill(main, h(".sheet", {}, dropZone(workspace, run, sources), run.card, failed(letters, workspace, again), stored(rows, workspace, again), changes(numbers, workspace)));
+  fill(main, h(".sheet", {}, dropZone(workspace, run, sources), run.card, failed(letters, workspace, again), stored(rows, letters, workspace, again), changes(numbers, workspace)));
 }
 
 // --- adding ---------------------------------------------------------------------------------------------------------
@@ -134,36 +134,52 @@ function failed(letters, workspace, again) {
 
 // --- what is there --------------------------------------------------------------------------------------------------
 
-function stored(rows, workspace, again) {
+function stored(rows, letters, workspace, again) {
+  const failures = new Map(Map.groupBy(letters, (row) => row.document).entries().map(([name, group]) => [name, group.length]));
   const find = h("input", { type: "search", placeholder: t("find_document"), "aria-label": t("find_document") });
-  const body = h("tbody");
-  const rest = h("div");
+  const [body, rest] = [h("tbody"), h("div")];
+  const chosen = new Set();
+  const remove = h("button.danger", { hidden: true, onclick: () => forget(rows.filter((row) => chosen.has(row.id)), workspace, again) });
+  const choose = (id, on) => {
+    on ? chosen.add(id) : chosen.delete(id);
+    remove.hidden = !chosen.size;
+    fill(remove, t("remove_n", { n: number(chosen.size) }));
+  };
   const show = (most) => {
     const words = find.value.trim().toLowerCase();
     const matching = rows.filter((row) => `${row.title} ${row.id}`.toLowerCase().includes(words));
-    fill(body, matching.slice(0, most).map((row) => line(row, workspace, again)));
+    fill(body, matching.slice(0, most).map((row) => line(row, { workspace, again, failures, chosen, choose })));
     fill(rest, matching.length > most && h("button.plain", { onclick: () => show(Infinity) }, t("more", { n: number(matching.length) })));
   };
   find.addEventListener("input", () => show(PAGE));
   show(PAGE);
-  const head = h("thead", {}, h("tr", {}, h("th", {}, t("title")), h("th.number.optional", {}, t("size")), h("th.number.optional", {}, t("pages")), h("th")));
-  return h("section", {}, h(".row", {}, h("h2.grow", {}, t("documents"), " ", h("span.quiet", {}, number(rows.length))), rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
+  const head = h("thead", {}, h("tr", {}, h("th"), h("th", {}, t("title")), h("th.optional", {}, t("type")), h("th.number.optional", {}, t("size")), h("th.optional", {}, t("state")), h("th")));
+  const heading = h("h2.grow", {}, t("documents"), " ", h("span.quiet", {}, number(rows.length)));
+  return h("section", {}, h(".row", {}, heading, remove, rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
 }
 
-function line(row, workspace, again) {
-  const open = () => openSource(workspace, row.id);
+/** The type of a document by its name: "PDF", "CSV"; nothing for a row without an extension. */
+const typeOf = (name) => name.replace(/\.gz$/i, "").match(/\.([a-z]{2,8})$/i)?.[1].toUpperCase() ?? "";
+
+function line(row, { workspace, again, failures, chosen, choose }) {
+  const failed_ = failures.get(row.id);
+  const size = row.pages ? t("pages_n", { n: number(row.pages) }) : t("characters_n", { n: number(row.characters) });
+  const box = h("input", { type: "checkbox", checked: chosen.has(row.id), "aria-label": `${t("choose")}: ${row.id}`, onchange: (event) => choose(row.id, event.target.checked) });
   return h(
-    "tr", {}, h("td.break", {}, h("button.link", { onclick: open }, row.title || row.id), h("br"), h("small", {}, row.id)),
-    h("td.number.optional", {}, number(row.characters)), h("td.number.optional", {}, row.pages ? number(row.pages) : ""),
-    h("td.end", {}, h("button.plain", { onclick: () => forget(row, workspace, again), "aria-label": `${t("forget")}: ${row.id}` }, t("forget"))),
+    "tr", {}, h("td", {}, box), h("td.break", {}, h("button.link", { onclick: () => openDocument(workspace, row.id) }, row.title || row.id), h("br"), h("small", {}, row.id)),
+    h("td.optional", {}, typeOf(row.id)), h("td.number.optional", {}, size),
+    h("td.optional", {}, failed_ ? h("span.warn", {}, t("failed_n", { n: number(failed_) })) : h("span.good", {}, t("indexed"))),
+    h("td.end", {}, h("button.plain", { onclick: () => forget([row], workspace, again), "aria-label": `${t("remove")}: ${row.id}` }, t("remove"))),
   );
 }
 
-async function forget(row, workspace, again) {
-  const values = await confirmed(t("forget_title", { d: row.title || row.id }), h("p", {}, t("forget_body")), { confirm: t("forget"), cancel: t("cancel") }, true);
-  if (!values) return;
-  await forgetDocument(workspace, row.id);
-  notify(t("forgotten", { d: row.id }));
+async function forget(rows, workspace, again) {
+  const names = rows.map((row) => row.title || row.id);
+  const title = rows.length === 1 ? t("forget_title", { d: names[0] }) : t("forget_many", { n: number(rows.length) });
+  const list = rows.length > 1 && h("ul.break", {}, names.slice(0, 10).map((name) => h("li", {}, name)), names.length > 10 && h("li", {}, "…"));
+  if (!(await confirmed(title, [list, h("p", {}, t("forget_body"))], { confirm: t("remove"), cancel: t("cancel") }, true))) return;
+  for (const row of rows) await forgetDocument(workspace, row.id);
+  notify(rows.length === 1 ? t("forgotten", { d: rows[0].id }) : t("forgotten_n", { n: number(rows.length) }));
   await again();
 }
 

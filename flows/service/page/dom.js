@@ -49,6 +49,8 @@ const ICONS = {
   file: "M6 3h8l5 5v13H6zM14 3v5h5",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
+  left: "M15 5l-7 7 7 7",
+  right: "M9 5l7 7-7 7",
   fit: "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
 };
 

@@ -1,8 +1,8 @@
 // Graph: a picture of entities and relations, what is known of one, paths, and corrections by hand.
 import { about, changeGraph, edits, entity, findEntities, paths, picture, place, undoEdit } from "./api.js";
 import { confirmed, fill, h, notify } from "./dom.js";
-import { draw } from "./picture.js";
-import { openSource } from "./source.js";
+import { colour, draw } from "./picture.js";
+import { openPlace } from "./source.js";
 import { number, t } from "./words.js";
 
 const SHOWN = 12;
@@ -54,10 +54,26 @@ async function showPicture(box, workspace, name, other, go, most = FEW) {
   try {
     const found = await picture(workspace, name, other, most);
     if (!found.nodes.length) return fill(box, h("p.empty", {}, t("no_graph")));
-    const words = t(found.cut ? "legend_cut" : "legend", { n: found.nodes.length, m: found.edges.length });
     const more = found.cut && most < MANY && h("button.link", { onclick: () => showPicture(box, workspace, name, other, go, MANY) }, t("show_n", { n: MANY }));
-        const legend = h(".legend", {}, h("span", {}, words), " ", more);
-    draw(box, found, { chosen: found.start, walk: other && found.walk, legend, open: (node) => go(node.name), address: (node) => place(workspace, "graph", node.name) });
+    const map = h(".canvas");
+    const hidden = new Set(); // kinds that are not shown
+    const redraw = () => {
+      const nodes = found.nodes.filter((node) => !hidden.has(node.kind));
+      const ids = new Set(nodes.map((node) => node.id));
+      const edges = found.edges.filter((edge) => ids.has(edge.source) && ids.has(edge.target));
+      const words = t(found.cut ? "legend_cut" : "legend", { n: nodes.length, m: edges.length });
+      const group = (title, place_) => h("li", {}, h("span.dot", { style: { background: colour(place_) } }), title);
+      const legend = h(".legend", {}, found.groups.length > 1 && h("ul.plain", {}, found.groups.map(group)), h("span", {}, words), " ", more);
+      draw(map, { nodes, edges }, { chosen: found.start.filter((id) => ids.has(id)), walk: other && found.walk, legend, open: (node) => go(node.name), address: (node) => place(workspace, "graph", node.name) });
+    };
+    const kinds = [...Map.groupBy(found.nodes, (node) => node.kind)].sort((a, b) => b[1].length - a[1].length);
+    const toggle = ([kind, nodes]) => h("button.chip", { "aria-pressed": "true", onclick: (event) => {
+      hidden.has(kind) ? hidden.delete(kind) : hidden.add(kind);
+      event.target.setAttribute("aria-pressed", String(!hidden.has(kind)));
+      redraw();
+    } }, `${kind} ${nodes.length}`);
+    fill(box, map, kinds.length > 1 && h(".kinds", { role: "group", "aria-label": t("kinds") }, kinds.map(toggle)));
+    redraw();
   } catch (error) {
     fill(box, h("p.empty", {}, error.message));
   }
@@ -79,7 +95,7 @@ async function showEntity(details, workspace, name, go) {
 }
 
 export const quote = (place_, workspace) =>
-  h("button.quote", { onclick: () => openSource(workspace, place_.document, place_) }, place_.quote || place_.title, h("small", {}, place_.title || place_.document));
+  h("button.quote", { onclick: () => openPlace(workspace, place_) }, place_.quote || place_.title, h("small", {}, place_.title || place_.document));
 
 function known(row, workspace, go) {
   const relation = (item) => {

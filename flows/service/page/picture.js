@@ -10,7 +10,8 @@ const FONT = "12px system-ui, sans-serif";
 const LINE = 14; // pixels of a line of that
 const dots = () => Math.min(devicePixelRatio, 2); // of the screen in a pixel of the page
 
-const colour = (community) => (community < 0 ? "hsl(210 6% 60%)" : `hsl(${HUES[community % HUES.length]} 45% ${52 + 9 * (Math.floor(community / HUES.length) % 3)}%)`);
+/** The colour of a community by its number, grey for none. */
+export const colour = (community) => (community < 0 ? "hsl(210 6% 60%)" : `hsl(${HUES[community % HUES.length]} 45% ${52 + 9 * (Math.floor(community / HUES.length) % 3)}%)`);
 const shortened = (name) => (name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name);
 
 /**
@@ -30,7 +31,7 @@ export function draw(box, { nodes, edges }, { chosen, walk, open, address, legen
   const pen = canvas.getContext("2d");
   const rankOf = new Map(nodes.map((node, rank) => [node.id, rank]));
   const most = Math.max(...nodes.map((node) => node.degree), 1);
-  const lines = edges.map((edge) => ({ a: rankOf.get(edge.source), b: rankOf.get(edge.target), weight: Math.min(0.5 + Math.log2(1 + edge.weight) / 4, 1) }));
+  const lines = edges.map((edge) => ({ a: rankOf.get(edge.source), b: rankOf.get(edge.target), weight: Math.min(0.5 + Math.log2(1 + edge.weight) / 4, 1), label: shortened(edge.label) }));
   const points = nodes.map((node) => ({ radius: 4 + 12 * Math.sqrt(node.degree / most), colour: colour(node.community), text: shortened(node.name) }));
   pen.font = FONT;
   for (const point of points) point.half = pen.measureText(point.text).width / 2 + 3;
@@ -105,6 +106,7 @@ export function draw(box, { nodes, edges }, { chosen, walk, open, address, legen
       });
     }
     names(seen);
+    if (marked) relations([...marked.lines], seen);
     pen.globalAlpha = 1;
   }
 
@@ -118,6 +120,19 @@ export function draw(box, { nodes, edges }, { chosen, walk, open, address, legen
       pen.moveTo(seen[a].x, seen[a].y);
       pen.lineTo(seen[b].x, seen[b].y);
       pen.stroke();
+    }
+  }
+
+  /** What the marked lines say, at their middle, where a line is long enough for it. */
+  function relations(some, seen) {
+    pen.globalAlpha = 1;
+    pen.fillStyle = colours.accent;
+    for (const { a, b, label } of some) {
+      const [from, to] = [seen[a], seen[b]];
+      if (Math.hypot(from.x - to.x, from.y - to.y) < pen.measureText(label).width + from.radius + to.radius) continue;
+      const [left, top] = [(from.x + to.x) / 2, (from.y + to.y) / 2 + 4];
+      pen.strokeText(label, left, top);
+      pen.fillText(label, left, top);
     }
   }
 
