@@ -24,7 +24,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import igraph
+import numpy as np
 
 from storage.errors import SettingsError
 from storage.graph_records import Community, Relation, WeightedEdge
@@ -32,13 +35,10 @@ from storage.records import Record, by_key, content_id
 from storage.run_records import CommunityQuality
 from tasks.step import step
 
-if TYPE_CHECKING:
-    import igraph
-
 MAX_LEVELS = 8
 LEIDEN = "leiden"
 # Partitions a graph into lists of nodes.
-Partition = Callable[["igraph.Graph"], list[list[int]]]
+Partition = Callable[[igraph.Graph], list[list[int]]]
 Edges = Sequence[Relation | WeightedEdge]
 _Path = tuple[str, ...]  # an entity's communities, from the coarsest on
 _SEED = 7
@@ -46,10 +46,8 @@ _SEED = 7
 _RANDOM = threading.Lock()
 
 
-def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
+def _undirected(entities: Sequence[str], relations: Edges) -> igraph.Graph:
     """Return the weighted undirected graph; parallel and opposite relations add up."""
-    import igraph
-
     place = {entity: index for index, entity in enumerate(entities)}
     weights: dict[tuple[int, int], float] = {}
     for relation in relations:
@@ -66,9 +64,6 @@ def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
 @contextmanager
 def _seeded() -> Iterator[None]:
     """Seed the random generators of the process, and restore them afterwards."""
-    import igraph
-    import numpy as np
-
     with _RANDOM:
         python, numpy = random.getstate(), np.random.get_state()
         random.seed(_SEED)
@@ -82,7 +77,7 @@ def _seeded() -> Iterator[None]:
             np.random.set_state(numpy)
 
 
-def _leiden(graph: "igraph.Graph") -> list[list[int]]:
+def _leiden(graph: igraph.Graph) -> list[list[int]]:
     with _seeded():
         partition = graph.community_leiden(
             objective_function="modularity", weights="weight", n_iterations=4
@@ -161,9 +156,7 @@ def _crisp_algorithms() -> dict[str, Callable[..., Any]]:
     return crisp
 
 
-def _partition(
-    graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any]
-) -> list[list[int]]:
+def _partition(graph: igraph.Graph, algorithm: str, cluster: Callable[..., Any]) -> list[list[int]]:
     """Partition the nodes that have a relation; all that the algorithm leaves out stand alone."""
     related = [node for node, degree in enumerate(graph.degree()) if degree]
     weighted = graph.induced_subgraph(related).to_networkx()
@@ -221,7 +214,7 @@ def detect(
     return list(_hierarchy(paths, set()).communities)
 
 
-def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
+def _split(whole: igraph.Graph, members: list[int], max_size: int) -> list[list[int]]:
     """Split a community by Leiden, or cut it if Leiden finds no parts."""
     parts = _leiden(whole.induced_subgraph(members))
     return (
@@ -231,12 +224,10 @@ def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[lis
     )
 
 
-def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
+def _cut(whole: igraph.Graph, members: list[int], max_size: int) -> list[list[int]]:
     """Cut a community into equal parts of up to `max_size`, along a breadth-first walk from its
     best connected node.
     """
-    import numpy as np
-
     inside = whole.induced_subgraph(members)
     degrees = inside.degree()
     walked: dict[int, None] = {}
@@ -254,8 +245,6 @@ def quality(
 
     Returns None if there are no relations.
     """
-    import numpy as np
-
     coarsest = [community.members for community in communities if community.level == 0]
     if not relations or not coarsest:
         return None

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from inspect import BoundArguments
 from typing import NamedTuple
 
@@ -185,7 +186,8 @@ def trellis_app() -> App:
         help="Answers from your documents, with sources: five RAG systems as one pipeline.",
         help_epilogue=EPILOGUE,
         help_format="plaintext",
-        version_flags=(),
+        version=lambda: version("trellis-rag"),
+        version_flags=("--version",),
         default_parameter=OPTIONS,
         exit_on_error=False,
         print_error=False,

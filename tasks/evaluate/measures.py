@@ -17,6 +17,7 @@ from statistics import mean
 from typing import Any, Literal
 
 from rapidfuzz.distance import LCSseq
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from prompts.engine.bridge import run_sync
 from prompts.judge import RUBRICS, Grade
@@ -286,8 +287,6 @@ def claim_clusters(claims: Sequence[str]) -> int:
 
     Clusters are made by complete linkage at a distance of 1 - ROUGE-L.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
-
     words = [normalised(claim).split() for claim in claims]
     if len(words) < 2:
         return len(words)

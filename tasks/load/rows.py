@@ -9,8 +9,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import networkx as nx
 from pydantic import Field, TypeAdapter, ValidationError
 
 from prompts.text.words import STOPWORDS
@@ -29,9 +30,6 @@ from tasks.load.text import (
     stem,
     title_of,
 )
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
 _LONGEST_TRIPLE = 1000  # characters: a longer one is cut, and then no passage holds it whole

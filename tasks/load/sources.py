@@ -14,7 +14,9 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
+
+import networkx as nx
 
 from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument, TooLittle, UsageError
@@ -53,10 +55,7 @@ from tasks.load.text import (
 )
 from tasks.step import step
 
-if TYPE_CHECKING:
-    import networkx as nx
-
-PathOrGraph: TypeAlias = "str | Path | nx.Graph"
+PathOrGraph: TypeAlias = str | Path | nx.Graph
 JOINT = "\n\n"
 log = logging.getLogger(__name__)
 _LINE_NUMBER = re.compile(r"^(.*):(\d+)$")
@@ -292,8 +291,6 @@ def _written(written: WrittenTables, title: str, file: SourceFile) -> Rows:
 
 
 def _graphml(data: bytes, file: SourceFile) -> Rows:
-    import networkx as nx
-
     check_markup(data)
     if sum(1 for _ in _GRAPHML_ITEM.finditer(data)) > _MOST_GRAPHML_ITEMS:
         raise Unreadable(

@@ -13,17 +13,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import openpyxl
+from lxml import etree
+from openpyxl.packaging.relationship import get_dependents, get_rels_path
+from openpyxl.styles.numbers import is_datetime
+from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
 from pydantic import Field
 
 from storage.records import Record
 from tasks.load.encodings import Unreadable
 from tasks.load.tables import MOST_CELLS, WrittenTables, placed, write_table
 from tasks.load.text import LARGEST_DOCUMENT, PageText, clean, one_line
-
-if TYPE_CHECKING:
-    from lxml import etree
 
 NO_VALUE = "(formula without a stored value)"
 _MOST_REGIONS = 100_000  # merged regions of a sheet
@@ -46,8 +48,6 @@ def read_xlsx(data: bytes, title: str) -> PageText:
 
     The value of a merged cell stands in each of its rows, a note at the end of its row.
     """
-    import openpyxl
-
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
     sheets, size = list[tuple[str, WrittenTables]](), _Size()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -170,8 +170,6 @@ class _Parts:
         return self._read[path]
 
     def _read_sheet(self, path: str) -> _Annotations:
-        from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
-
         regions = list[tuple[int, int, int, int]]()
         shown = dict[tuple[int, int], str]()
         for element in self._elements(path, "row", "c", "mergeCell"):  # Rows only to free them.
@@ -202,8 +200,6 @@ class _Parts:
 
     def _related(self, path: str, kind: str) -> dict[str, str]:
         """Return the parts of a kind that a part refers to, by the id of the relation."""
-        from openpyxl.packaging.relationship import get_dependents, get_rels_path
-
         known = set(self._archive.namelist())
         relations = get_rels_path(path)
         if relations not in known:
@@ -216,8 +212,6 @@ class _Parts:
 
     def _elements(self, path: str, *names: str) -> "Iterator[etree._Element]":
         """Yield the elements of these names in a part; each is freed when the next is read."""
-        from lxml import etree
-
         tags = [f"{{*}}{name}" for name in names]
         with self._archive.open(path) as part:
             for _, element in etree.iterparse(
@@ -255,8 +249,6 @@ def displayed(value: object, number_format: str) -> str:
     if isinstance(value, int | float):
         return _figure(value, _MARKUP.sub(r"\1", number_format.split(";", maxsplit=1)[0]))
     if isinstance(value, datetime.datetime):
-        from openpyxl.styles.numbers import is_datetime
-
         if is_datetime(number_format) == "time":
             return value.time().isoformat("seconds")
         has_time = value.time() != datetime.time()
