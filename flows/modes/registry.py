@@ -4,6 +4,7 @@ A new mode is one new file in this folder and one line here. Another package add
 entry point `trellis.modes`, which names a `flows.modes.query_mode.QueryMode`.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -19,15 +20,23 @@ from flows.question import AUTO
 from storage.errors import SettingsError, did_you_mean
 from tasks.route import SEARCH
 
+logger = logging.getLogger(__name__)
+
 OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE)
 
 
 @cache
 def modes() -> Mapping[str, QueryMode]:
     """Return all modes but the search and `auto`; an installed package cannot replace ours."""
-    added = {entry.name: entry.load() for entry in entry_points(group="trellis.modes")}
-    ours = {mode.name: mode for mode in OURS}
-    return ours | {name: mode for name, mode in added.items() if name not in ours}
+    found = {mode.name: mode for mode in OURS}
+    for entry in entry_points(group="trellis.modes"):
+        if entry.name in found:
+            continue
+        try:
+            found[entry.name] = entry.load()
+        except Exception as error:  # noqa: BLE001 -- another package's code
+            logger.warning("The mode %s cannot be loaded: %s", entry.name, error)
+    return found
 
 
 def mode_names() -> tuple[str, ...]:

@@ -115,6 +115,7 @@ class IndexRuns:
                 self._update(run, state="running")
                 end = await self._work(run, folder, wanted)
             if "report" in end:
+                self._update(run, **end)  # kept if the new generation cannot be opened
                 await self._published(self._runs[run].workspace)
             state = "completed" if "report" in end else "failed"
             self._update(run, state=state, finished=utc_now(), **end)

@@ -101,7 +101,8 @@ class ChatServer:
             if isinstance(answer, str):  # a gateway's page, which mostly passes
                 raise unreachable(*self._where, f"the reply is not JSON: {answer[:200]}")
             shown = answer.model_dump_json()
-            raise refused(self._where, 404, f"not an answer of /chat/completions: {shown}")
+            status = _status_in(answer)
+            raise refused(self._where, status, f"not an answer of /chat/completions: {shown}")
         choice, message = answer.choices[0], answer.choices[0].message
         withheld = message.refusal and not message.content
         finish = "content_filter" if withheld else choice.finish_reason
@@ -197,6 +198,13 @@ class ChatServer:
 def text_of(parts: Any) -> str:
     """The text of a message's parts."""
     return "".join(part.text for part in parts if isinstance(part, lm15.TextPart))
+
+
+def _status_in(answer: Any) -> int:
+    """The status of an error that a gateway sends as a success, such as a crash of its model."""
+    error = (getattr(answer, "model_extra", None) or {}).get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 404
 
 
 def _thought(message: Any) -> str:

@@ -22,7 +22,6 @@ from tests.settings import load_settings
 STORAGE = str(Path(str(storage.__file__)).parent)
 PUT_IN_PLACE = ("chroma-1", "manifest.json", "generation.duckdb", "000002", "CURRENT")
 CALLS = {
-    "migration": "ResolutionStore.__init__",
     "chroma": "Collection.upsert",
     "cache": "Cache.put",
     "cached rows": "Cache.put executemany",

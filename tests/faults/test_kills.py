@@ -3,7 +3,6 @@ next run gives what an undisturbed one gives.
 """
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
 import pytest
 
 from flows.index import IndexOptions, build_index
@@ -73,17 +71,6 @@ def index(workspace: Path, source: Path, server: str) -> None:
     asyncio.run(build_index([source], IndexOptions(full=True), runtime_of(workspace, server)))
 
 
-def as_before_the_last_table(workspace: Path) -> None:
-    """Make the generation one of a version whose database lacked its last table."""
-    (manifest,) = workspace.glob("generations/*/manifest.json")
-    database = manifest.with_name("generation.duckdb")
-    with duckdb.connect(str(database)) as connection:
-        connection.execute("DROP TABLE descriptions")
-        connection.execute("CHECKPOINT")
-    stated = json.loads(manifest.read_text("utf-8")) | {"database_bytes": database.stat().st_size}
-    manifest.write_text(json.dumps(stated), "utf-8")
-
-
 def graph_of(workspace: Path) -> tuple[int, Export]:
     with runtime_of(workspace).workspace.read() as generation:
         return generation.number, export(generation)
@@ -115,8 +102,6 @@ def test_a_kill_loses_nothing(
     server_process.reset()
     workspace = copy_of(indexed, tmp_path / "ws")
     step, _, at = point.rpartition(" ") if " " in point else (point, "", "")
-    if step == "migration":
-        as_before_the_last_table(workspace)
     given = (workspace, source, server, step, at.removesuffix("ends"))
     command = [sys.executable, "-m", "tests.faults.run_killed", *map(str, given)]
     ended = subprocess.run(

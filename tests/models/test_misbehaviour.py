@@ -63,6 +63,7 @@ def undisturbed(
 PASSING = {
     "rate_limit": 1,
     "server_error": 1,
+    "error_in_success": 1,
     "cut": 1,
     "hang": 1,
     "malformed": 0,
