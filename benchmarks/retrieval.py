@@ -3,6 +3,7 @@ is worth.
 """
 
 import asyncio
+import copy
 import random
 import re
 import resource
@@ -182,6 +183,13 @@ def by_kind(
     }
 
 
+def switched(session: Session, parts: SearchParts) -> Session:
+    """A copy whose search leaves some parts out; only the original is closed."""
+    other = copy.copy(session)
+    other.index = session.index.switched(parts)
+    return other
+
+
 class Asking:
     """All questions of a set, asked in many ways; the first time tells what a question costs."""
 
@@ -207,7 +215,7 @@ class Asking:
         }
         if brief:
             return tables
-        plain, unspelt = self.session, self.session.switched(SearchParts(fuzzy=False))
+        plain, unspelt = self.session, switched(self.session, SearchParts(fuzzy=False))
         tables["by kind"] = by_kind(self.questions, rankings, self.ks)
         tables["made worse"] = {
             "lower case": await self._asked(plain, change=str.lower),
@@ -216,7 +224,7 @@ class Asking:
         }
         tables["a part left out"] = {
             "all parts": ours,
-            **{name: await self._asked(plain.switched(parts)) for name, parts in WITHOUT.items()},
+            **{name: await self._asked(switched(plain, it)) for name, it in WITHOUT.items()},
             **{name: await self._asked(plain, mode=mode) for name, mode in LEVELS.items()},
         }
         return tables

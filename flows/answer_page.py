@@ -98,7 +98,7 @@ def _mode(trace: Trace) -> list[str]:
     if trace.decision is None:
         return []
     others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
-    return [f"mode chosen: {trace.decision.reason}{others}"]
+    return [f"mode {trace.mode}: {trace.decision.reason}{others}"]
 
 
 def _ambiguity(ambiguity: Ambiguity) -> str:

@@ -5,10 +5,11 @@ Both return the same records: ids are content hashes, and batches are independen
 
 import os
 import socket
+import stat
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -203,13 +204,18 @@ class Place:
     def here(self) -> "Place":
         """Return the place for this machine: elsewhere than on the run's own a folder of the
         worker's, since SQLite does not work on network drives.
+
+        Raises StorageError where that is a link, or belongs to another user.
         """
         if socket.gethostname() == self.machine:
             return self
         folder = Path(tempfile.gettempdir()) / f"trellis-worker-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
-            raise StorageError(folder, "it belongs to another user", "Set TMPDIR for the workers.")
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()  # any user may have made a link to a folder of this one's
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            problem = "it is a link, a file, or another user's folder"
+            raise StorageError(folder, problem, "Set TMPDIR for the workers.")
         return Place(self.machine, folder / "caches.sqlite", folder)
 
 

@@ -23,7 +23,7 @@ from prompts.engine.rerankers import Reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
 from prompts.extract import Extract, extractor
-from prompts.report import WriteReports
+from prompts.report import WriteReports, report_writer
 from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
 from prompts.text.words import WORDS_VERSION
@@ -126,7 +126,7 @@ class Runtime:
 
     @property
     def report(self) -> WriteReports:
-        return WriteReports(self.models, self.settings.tailoring, self.sparing)
+        return report_writer(self.models, self.settings.tailoring, self.sparing)
 
     @property
     def sparing(self) -> bool:

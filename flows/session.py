@@ -2,7 +2,6 @@
 
 import asyncio
 import atexit
-import copy
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ from tasks.read_reports.points import CitedDocuments
 from tasks.read_reports.select import ReportTree, tree_of
 from tasks.retrieve.dual_levels import DualLevelIndex, keyed_text
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.passage_sets import SearchParts
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Vocabulary
@@ -121,12 +119,6 @@ class Session(AbstractContextManager["Session"]):
     def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:
         """Return the chunks of each document in order."""
         return {name: self._chunks[name] for name in documents if name in self._chunks}
-
-    def switched(self, parts: SearchParts) -> "Session":
-        """Return a copy whose search leaves some parts out; close only the original."""
-        other = copy.copy(self)
-        other.index = self.index.switched(parts)
-        return other
 
     def dense(
         self,

@@ -578,7 +578,7 @@ def _contestants(training: Training) -> dict[str, Models]:
 def _local_model(training: Training, name: str) -> Models:
     return Models(
         {training.role: ModelChoice(name)},
-        calls=CallSettings(max_tokens=_LOCAL_TOKENS),
+        calls=CallSettings(max_tokens=_LOCAL_TOKENS, timeout=training.models.calls.timeout),
         instructions=training.models.instructions,
         policy=Policy.of("high"),
     )

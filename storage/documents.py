@@ -130,13 +130,17 @@ class PartSummary(Record):
 
 
 class DocumentSummary(Record):
-    """A document without its text; `pages` is 0 where the format has none."""
+    """A document without its text; `pages` is 0 where the format has none.
+
+    `date` is the metadata field "date" or else "year"; None where the document has neither.
+    """
 
     id: str
     title: str
     language: str
     characters: int
     pages: int
+    date: str | None = None
 
 
 class DocumentStore(Store):
@@ -149,7 +153,9 @@ class DocumentStore(Store):
         """Return the documents whose id or title contains the text in any case, by id."""
         sql = """
             SELECT id, title, language, length(text)::BIGINT AS characters,
-                   len(pages)::BIGINT AS pages FROM documents
+                   len(pages)::BIGINT AS pages,
+                   coalesce(json_extract_string(metadata, '$.date'),
+                            json_extract_string(metadata, '$.year')) AS date FROM documents
             WHERE contains(lower(id), lower(?)) OR contains(lower(title), lower(?)) ORDER BY id
         """
         return self._db.records(DocumentSummary, sql, [text, text])

@@ -94,7 +94,8 @@ class Memory:
     def _remove_where(self, field: str, test: Callable[[list[str]], bool]) -> int:
         # Reads all entries, since an index would cost every question and serve rare changes.
         sql = f"SELECT source, title, json_extract(entry, '$.{field}') FROM memory_entries"
-        rows = self._file.read(sql, lambda *row: (*row[:2], json.loads(row[2] or "[]")))
+        # A missing field counts as damage too: what to forget might stay.
+        rows = self._file.read(sql, lambda *row: (*row[:2], json.loads(row[2] or "")))
         names = [(source, title) for source, title, value in rows if test(value)]
         if names:
             with self._file.transaction() as connection:

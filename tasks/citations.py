@@ -245,6 +245,9 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, at: Any) -> Any:
         return self._items[at]
 
+    def __iter__(self) -> Iterator[T]:  # That of Sequence hides an IndexError of `make`.
+        return iter(self._items)
+
 
 def openings(chunks: Sequence[Chunk]) -> list[Evidence]:
     """Return the first unit of each chunk."""

@@ -6,6 +6,8 @@ The passage of an example must stand in the sample, and its names in the passage
 from collections import Counter
 from collections.abc import Sequence
 
+from pydantic import ValidationError
+
 from prompts.tailoring import EntityType, Example, ExampleEntity, ExampleRelation, Tailoring, Unfit
 from prompts.tune import ExampleShown, Sampled, Tune, Tuned
 from storage.records import Chunk, Document, Record, content_id
@@ -67,8 +69,8 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> Fitted
     for number, shown in enumerate(tuned.examples, 1):
         try:
             example = _example(shown, types, passages)
-        except Unfit as problem:
-            left_out.append(f"example {number}: {problem.expected}")
+        except (Unfit, ValidationError) as problem:
+            left_out.append(f"example {number}: {_reason(problem)}")
             continue
         if example.tokens() > room:
             left_out.append(f"example {number}: all together may have {most} tokens")
@@ -115,12 +117,18 @@ def _example(
     return Example(title=source.title, passage=passage, entities=entities, relations=relations)
 
 
+def _reason(problem: Unfit | ValidationError) -> str:
+    if isinstance(problem, Unfit):
+        return problem.expected
+    return problem.errors(include_url=False)[0]["msg"]
+
+
 def _as_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def _type_key(name: str) -> str:
-    return name.strip().casefold()
+    return _as_line(name).casefold()
 
 
 @step("tune", PATIENT, asks_model=True)

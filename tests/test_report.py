@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from prompts.engine.effort import Policy, Profile
 from prompts.engine.models import Models
-from prompts.report import StatementGiven, WriteReports, report_offline
+from prompts.report import (
+    StatementGiven,
+    WriteReports,
+    WriteReportsBriefly,
+    report_offline,
+    report_writer,
+)
 from prompts.summarize import (
     MOST_JOINED,
     MOST_JOINED_TOKENS,
@@ -15,6 +22,7 @@ from prompts.summarize import (
     Summarize,
     summarize_offline,
 )
+from prompts.tailoring import UNTAILORED
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Entity, Finding, Relation, Report
 from tasks.communities import Hierarchy
@@ -80,6 +88,27 @@ def test_a_report_offline_reads_like_the_golden_one() -> None:
     ]
     written = report_offline([(name, "") for name in NAMES], given).model_dump_json(indent=2) + "\n"
     assert written == (GOLDEN / "report_offline.json").read_text(encoding="utf-8")
+
+
+async def test_a_small_model_writes_sentences_of_their_statements() -> None:
+    found = [{"statements": [2, 1], "text": "Reyd learnt from Korb."}]
+    writer = scripted(WriteReportsBriefly, {"title": "T", "summary": "S", "findings": found})
+    (made,) = (await report([WHOLE], LARGER, writer, {})).reports
+    (finding,) = made.findings
+    assert (made.title, finding.explanation) == ("T", "Reyd learnt from Korb.")
+    assert set(finding.summary.split(", ")) <= set(NAMES), "the names that the statement ties"
+    assert len(finding.places) == 2
+    assert made.rating_reason == "4 entities and 4 statements"
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind"), [("small", WriteReportsBriefly), ("large", WriteReports)]
+)
+def test_the_profile_chooses_the_form_of_a_report(
+    profile: Profile, kind: type[WriteReports]
+) -> None:
+    models = Models({}, policy=Policy.of("medium", profile=profile))
+    assert type(report_writer(models, UNTAILORED, True)) is kind
 
 
 async def test_a_finding_keeps_its_places_and_is_dropped_without_any() -> None:

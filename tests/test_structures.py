@@ -12,7 +12,7 @@ from prompts.structures import StructureName, as_written, numbered, rendered, un
 from prompts.structurize import Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import StructureType
-from tasks.citations import pool_of
+from tasks.citations import LazySequence, pool_of
 from tasks.structurize import Structured, structurize, traced_structures
 from tests.query.steps import sent
 from tests.records import chunk_of
@@ -118,6 +118,11 @@ async def by_rules(structure: StructureType, texts: Mapping[str, str]) -> Struct
 
 def elements_of(found: Structured) -> list[Evidence]:
     return [element for built in found.built for element in built.elements]
+
+
+def test_an_error_while_a_pool_is_computed_is_not_an_empty_pool() -> None:
+    with pytest.raises(IndexError):
+        next(iter(LazySequence(lambda: list[str]()[0])), None)
 
 
 async def test_a_document_that_gives_nothing_is_named_with_not_found() -> None:

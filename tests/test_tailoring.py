@@ -337,6 +337,23 @@ def test_an_invented_example_is_left_out(made: dict[str, object], reason: str) -
     assert reason in said
 
 
+def test_an_example_with_a_lone_surrogate_is_left_out() -> None:
+    made = example("It was built by Tomas Reyd.", "Tomas Reyd")
+    made["entities"] = [{"name": "Tomas Reyd", "kind": "person", "description": "A \ud800."}]
+    sample = [Sampled(title="", text="It was built by Tomas Reyd.")]
+    fitted = to_tailoring(found(examples=[made]), sample, 1200)
+    assert fitted.tailoring.examples == ()
+    (said,) = fitted.left_out
+    assert "text without lone surrogates" in said
+    assert said.encode(), "it can be written"
+
+
+def test_kinds_that_differ_in_spaces_are_one() -> None:
+    kinds = [{"name": "road bridge"}, {"name": "Road  bridge"}]
+    fitted = to_tailoring(found(entity_types=kinds), PASSAGES, 1200)
+    assert [one.name for one in fitted.tailoring.entity_types] == ["road bridge"]
+
+
 def test_too_long_examples_and_wrong_kinds_are_left_out() -> None:
     long = Sampled(title="", text="Tomas Reyd came. " + "word " * 4 * 1200)
     examples = [example(long.text, "Tomas Reyd"), example("Tomas Reyd came.", "Tomas Reyd")]

@@ -37,6 +37,7 @@ from tasks.load.discover import printable
 from tasks.load.encodings import Unreadable, decode
 from tasks.load.rows import parse_json
 from tasks.load.tables import read_table
+from tasks.load.text import clean
 from tasks.sync import DocumentTraces
 
 
@@ -294,11 +295,13 @@ def _lines_left(text: str, goes: Goes) -> str:
 
 def _table_left(text: str, goes: Goes) -> str:
     """Blank some rows of a delimited text; a row may span several lines."""
-    lines = text.split("\n")
-    for (before, _), (last, _) in pairwise(read_table(text, None)):
+    read = clean(text)  # as it was indexed: lines may end in \r
+    lines = read.split("\n")
+    for (before, _), (last, _) in pairwise(read_table(read, None)):
         if goes("\n".join(lines[before:last])):
             lines[before:last] = [""] * (last - before)
-    return "\n".join(lines)
+    left = "\n".join(lines)
+    return text if left == read else left
 
 
 def _list_left(text: str, goes: Goes) -> str:

@@ -154,7 +154,8 @@ def _port(wanted: int | None) -> int:
                 "a PREFECT_HOME of its own.",
             ) from error
         if wanted is None:
-            return _free_port(0)
+            with suppress(OSError):
+                return _free_port(0)
         raise UsageError(
             f"Port {port} cannot be used ({error}).", "Give another --port, or none for a free one."
         ) from error

@@ -3,6 +3,8 @@ see it.
 """
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,9 +25,11 @@ from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.filters import check_filter
-from storage.records import Record
+from storage.records import Record, utc_now
 from tasks.rewrite import turns
 from tasks.watching import watched
+
+MOST_KEPT = 200  # questions
 
 
 class RetrieveRequest(BaseModel):
@@ -89,14 +93,36 @@ class Event(Record):
     data: Answer | Mapping[str, str]
 
 
+class AskedQuestion(Record):
+    """A question that the service was asked, and what it took; an unanswered one has an `error`.
+
+    `label` is the answer's `fallback`.
+    """
+
+    workspace: str
+    question: str
+    asked: str
+    seconds: float
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    mode: str = ""
+    label: str = ""
+    error: str = ""
+
+
 class Questions:
-    """Answers questions, a limited number at a time, within the daily limits of each key."""
+    """Answers questions, a limited number at a time, within the daily limits of each key.
+
+    `latest` holds the latest questions, newest first, as long as the service runs.
+    """
 
     def __init__(self, workspaces: Workspaces, metrics: Metrics, settings: ServiceSettings) -> None:
         self._workspaces = workspaces
         self._metrics = metrics
         self._places = asyncio.Semaphore(settings.at_once)
         self._limits = DayLimits(settings.tokens_a_day, settings.usd_a_day)
+        self.latest = deque[AskedQuestion](maxlen=MOST_KEPT)
 
     async def ask(
         self, name: str, question: str, options: AskOptions, as_of: int | None = None
@@ -105,11 +131,31 @@ class Questions:
 
         `options.on_text` is called in another thread.
         """
+        begun, asked, ended = time.monotonic(), utc_now(), {"error": "cancelled"}
         async with self.turn(name) as meter:
             metered = replace(options, meter=meter)
-            answer = await self._workspaces.ask(
-                name, lambda session: answer_question(question, metered, session), as_of
-            )
+            try:
+                answer = await self._workspaces.ask(
+                    name, lambda session: answer_question(question, metered, session), as_of
+                )
+                ended = {"mode": answer.trace.mode, "label": answer.fallback}
+            except Exception as error:
+                ended = {"error": shown_error(error)["message"]}
+                raise
+            finally:
+                spent = [row for _, _, row in meter.rows()]
+                costs = [row.cost_usd for row in spent]
+                entry = AskedQuestion(
+                    workspace=name,
+                    question=question,
+                    asked=asked,
+                    seconds=round(time.monotonic() - begun, 3),
+                    calls=sum(row.calls for row in spent),
+                    tokens=sum(row.input_tokens + row.output_tokens for row in spent),
+                    cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+                    **ended,
+                )
+                self.latest.appendleft(entry)
         self._metrics.answer(name, answer)
         return answer
 

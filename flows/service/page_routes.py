@@ -12,6 +12,7 @@ from flows.operations import edit as editing
 from flows.operations import retry as retrying
 from flows.operations.doctor import Examination, examination
 from flows.service.access import needs
+from flows.service.asking import AskedQuestion
 from flows.service.examples import example_questions
 from flows.service.picture import Picture, picture
 from flows.service.rest import EDIT, Here, Limit, usual_sources
@@ -66,6 +67,12 @@ async def examples(service: Here, workspace: str = DEFAULT) -> tuple[str, ...]:
 def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[RunRow]:
     """List the latest changes (index runs, retries, edits, …), newest first; `summary` is JSON."""
     return service.workspaces.workspace(workspace).database.runs.list(limit)
+
+
+@router.get("/questions", tags=["questions"], dependencies=[Depends(needs("admin"))])
+def questions(service: Here, workspace: str = DEFAULT) -> list[AskedQuestion]:
+    """List the latest questions of all users since the service started, newest first."""
+    return [row for row in service.questions.latest if row.workspace == workspace]
 
 
 @router.get("/doctor", tags=["workspace"], dependencies=EDIT)

@@ -37,7 +37,8 @@ class IndexRun(Record):
     """An index run: its current `step`, of which `done` of `total` items are finished, and the
     model calls so far (`usage`). Times are UTC in ISO form.
 
-    A completed run has a `report`, a failed one an `error` ({type, message, remedy}).
+    A completed run has a `report`, a failed one an `error` ({type, message, remedy}). A completed
+    one has both where what it published could not be opened.
     """
 
     id: str
@@ -110,20 +111,22 @@ class IndexRuns:
         self._runs[run] = IndexRun.model_validate(dict(self._runs[run]) | change)
 
     async def _run(self, run: str, folder: Path, wanted: RunRequest) -> None:
+        state = "failed"
         try:
             async with self._turns[folder]:
                 self._update(run, state="running")
                 end = await self._work(run, folder, wanted)
+            self._update(run, **end)
             if "report" in end:
-                self._update(run, **end)  # kept if the new generation cannot be opened
                 await self._published(self._runs[run].workspace)
-            state = "completed" if "report" in end else "failed"
-            self._update(run, state=state, finished=utc_now(), **end)
         except asyncio.CancelledError:
-            self._update(run, state="cancelled", finished=utc_now())
-        except Exception as error:  # noqa: BLE001 -- shown as the state of the run
-            self._update(run, state="failed", finished=utc_now(), error=shown_error(error))
+            state = "cancelled"
+        except Exception as error:  # noqa: BLE001 -- shown beside the state of the run
+            self._update(run, error=shown_error(error))
         finally:
+            # What is published stays, whether it could be opened or not.
+            state = "completed" if self._runs[run].report is not None else state
+            self._update(run, state=state, finished=utc_now())
             del self._tasks[run]
 
     async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 Equal calls at the same time are one call. An answer goes into the cache before anything else is
 done with it, so a killed process loses only the answers to calls under way. An unreadable answer
 is removed and asked for once more with a word on what was wrong, a cut one with twice the room,
-one that repeats itself at a higher temperature. What a server refuses is left out from then on
+one that repeats itself at a higher temperature. What a server refuses is left out for some minutes
 (`refusals.py`); `patience.py` ends a wait.
 """
 
@@ -377,6 +377,7 @@ class ServedLM(dspy.LM):
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """The reply to one request. Raises Failure."""
+        self.habits.forget_old(self.terms.clock.now())
         streamed = self.server is not None and (
             self.habits.streams
             if self.habits.streams is not None
@@ -401,6 +402,8 @@ class ServedLM(dspy.LM):
                 raise cause from None
             failure = cause if isinstance(cause, Failure) else self._failure(error)
             failure.adapted = self._learn(failure, error, trying, request, known)
+            if failure.adapted and self.habits.since is None:
+                self.habits.since = self.terms.clock.now()
             raise failure from mask_error(error)
         finally:
             TRY.reset(token)
@@ -497,6 +500,8 @@ class ServedLM(dspy.LM):
             return unreachable(self.model, self.address, words)
         usual = (status for kind, status in _STATUS.items() if isinstance(error, kind))
         status = error.status or next(usual, 400)
+        if status == 200 and "not JSON" in words:  # a gateway's page, which mostly passes
+            return unreachable(self.model, self.address, words)
         after = None if error.retry_after is None else str(error.retry_after)
         return refused((self.model, self.address), 404 if status == 200 else status, words, after)
 

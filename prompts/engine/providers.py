@@ -71,7 +71,7 @@ class Provider:
 class Endpoint:
     """The server of a model.
 
-    `listed`: it is the provider's own address, where list prices hold. `lacks` is the variable for
+    `listed`: it is a provider's own address, where list prices hold. `lacks` is the variable for
     a key that the provider needs and nobody has set.
     """
 
@@ -179,7 +179,8 @@ def _located(
         return None
     if known is None:
         return Endpoint(choice.name, choice.name, url, choice.api_key, listed=False)
-    listed, key = url == own, choice.api_key
+    # A program of the user's machine, such as Ollama, needs no key and is no provider.
+    listed, key = url == own and known.needs_key, choice.api_key
     if key is None and (listed or own is None):
         key = next((environment[name] for name in known.keys if environment.get(name)), None)
     lacks = known.keys[0] if listed and known.needs_key and key is None else None

@@ -29,6 +29,9 @@ from prompts.engine.key_masking import mask_keys
 from prompts.engine.messages import Call
 
 LONGEST_WAIT = 60.0  # seconds between two tries
+# Seconds. A server that is started anew at its address may take what it refused before; to find out
+# costs a refused request or two.
+REMEMBERED = 600.0
 LONGEST_REPLY = 32_000_000  # bytes: the vectors of a batch may take 10 MB, an answer never one
 _RETRYABLE = {408, 409, 425, 429}
 _LEAST_ANSWER = 256  # tokens: a request for a shorter answer is not worth sending
@@ -157,7 +160,7 @@ def _final_error(
     of_lm, bad = setting == "TRELLIS_LM", status in {400, 404, 413, 422, 500}
     of_embedding = setting == "TRELLIS_EMBEDDING"
     role = ", or TRELLIS_LM_<ROLE>" if of_lm else ""
-    context = "TRELLIS_GGUF_CONTEXT" if address.startswith("gguf/") else "the server's context"
+    context = "TRELLIS_GGUF_CONTEXT" if shown.startswith("gguf/") else "the server's context"
     shorter = "a lower TRELLIS_MAX_TOKENS" if of_lm else "a model that reads more"
     rules: list[tuple[object, type[EngineError], str]] = [
         (
@@ -258,13 +261,14 @@ class Sent:
 
 @dataclass
 class Habits:
-    """How a server wants its requests, learnt from its refusals while the process lives.
+    """How a server wants its requests, learnt from its refusals and forgotten after some minutes.
 
     `structured` is the strictest response format that it takes (empty: unknown). `left_out` may
     hold "temperature" and "max_tokens" (which this server calls max_completion_tokens). `streams`:
     True where it answers only in streams, False where it never does. `user_only`: instructions go
     into the user's turn. `most_tokens` is its longest answer, `context` the most that it reads and
-    writes together, `most_texts` the number of texts that it embeds at once.
+    writes together, `most_texts` the number of texts that it embeds at once. `since` is the time at
+    which the first of this was learnt.
     """
 
     structured: str = ""
@@ -274,6 +278,12 @@ class Habits:
     most_tokens: int | None = None
     context: int | None = None
     most_texts: int | None = None
+    since: float | None = None
+
+    def forget_old(self, now: float) -> None:
+        """Forget everything where it was learnt long ago."""
+        if self.since is not None and now - self.since > REMEMBERED:
+            vars(self).update(vars(Habits()))
 
     def room(self, call: Call) -> int:
         """The tokens that the answer to a call may have."""

@@ -63,7 +63,11 @@ class TransformersEngine:
         self._timeout = timeout
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        """One response. Raises ContextOverflow where the prompt does not fit into the model."""
+        """One response.
+
+        Raises ContextOverflow where the prompt does not fit into the model, ModelUnavailable where
+        the time ends before the answer does.
+        """
         return await asyncio.to_thread(self._complete, request)
 
     def _complete(self, request: lm15.Request) -> lm15.Response:
@@ -85,17 +89,24 @@ class TransformersEngine:
                     "Set TRELLIS_CONTEXT_WINDOW to what it reads, or use a model that reads more.",
                 )
             heat, most = request.config.temperature or 0.0, request.config.max_tokens or context
+            room = min(most, context - given)
             sampling = {"do_sample": True, "temperature": heat} if heat else {"do_sample": False}
             with torch.inference_mode():
                 written = model.generate(
                     **read,
                     **sampling,
-                    max_new_tokens=min(most, context - given),
+                    max_new_tokens=room,
                     max_time=self._timeout,
                     pad_token_id=tokenizer.pad_token_id,
                 )[0, given:]
         ends = model.generation_config.eos_token_id
         ended = int(written[-1]) in (ends if isinstance(ends, list) else [ends])
+        if not ended and len(written) < room:  # another try would be as slow
+            raise ModelUnavailable(
+                f"{LOCAL}{self._name}: its answer was not complete within {self._timeout:.0f} s.",
+                "Raise TRELLIS_TIMEOUT (seconds), lower TRELLIS_MAX_TOKENS, or use a smaller "
+                "model.",
+            )
         return lm15.Response(
             id=None,
             model=self._name,

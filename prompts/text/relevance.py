@@ -157,14 +157,13 @@ class CollectionTopic:
 
     "Which guests discuss the role of failure in innovation?" is about failure and innovation.
     `near` holds the words of the passages that fit best, with weights that sum up to 1 (relevance
-    models: Lavrenko and Croft 2001). `everywhere`, `common` and `absent` are words of the question
-    that nearly every passage has, that are commonplace, and that no passage has.
+    models: Lavrenko and Croft 2001). `everywhere` and `absent` are words of the question that
+    nearly every passage has, and that no passage has.
     """
 
     relevance: Relevance
     near: Mapping[str, float] = field(default_factory=dict)
     everywhere: frozenset[str] = frozenset()
-    common: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
 
     @cached_property

@@ -29,6 +29,7 @@ from tasks.load.text import LARGEST_DOCUMENT, PageText, clean, one_line
 
 NO_VALUE = "(formula without a stored value)"
 _MOST_REGIONS = 100_000  # merged regions of a sheet
+_SPECIAL = re.compile(rb"<(?:\w{1,99}:)?(?:f|mergeCell)[\s/>]")
 _THREADED = "[Threaded comment]"
 
 
@@ -172,7 +173,10 @@ class _Parts:
     def _read_sheet(self, path: str) -> _Annotations:
         regions = list[tuple[int, int, int, int]]()
         shown = dict[tuple[int, int], str]()
-        for element in self._elements(path, "row", "c", "mergeCell"):  # Rows only to free them.
+        # A second look at each cell costs most of the time, and most sheets do not need it.
+        special = _SPECIAL.search(self._archive.read(path))
+        # Rows only to free them.
+        for element in self._elements(path, "row", "c", "mergeCell") if special else ():
             if element.tag.endswith("}mergeCell"):
                 if len(regions) < _MOST_REGIONS:
                     left, top, right, bottom = range_boundaries(element.get("ref"))

@@ -106,7 +106,6 @@ def near_of(
     topic = CollectionTopic(
         relevance,
         everywhere=_commoner(EVERYWHERE, relevance, index),
-        common=_commoner(COMMONPLACE, relevance, index),
         absent=absent,
     )
     if topic.missing == 1.0 and not relevance.names:
@@ -119,7 +118,8 @@ def near_of(
     ]
     lexical = index.lexicon.scores_of(dict.fromkeys([*topic.words, *named]))
     # If no word of the question sets passages apart, those about the collection's topic are taken.
-    keys = {} if set(topic.asked) - topic.common else _key_terms(topic, index)
+    common = _commoner(COMMONPLACE, relevance, index)
+    keys = {} if set(topic.asked) - common else _key_terms(topic, index)
     scores = (
         scaled(lexical) + scaled(index.chunk_scores(cosines))
         if topic.asked

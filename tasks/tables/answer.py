@@ -263,7 +263,8 @@ class _WrittenOutcome:
         text = f"{number:,.{places}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
         if unit in MONEY:
-            return f"{unit}{text}"
+            figure = text.removeprefix("-")
+            return f"-{unit}{figure}" if figure != text else f"{unit}{text}"
         return f"{text}{' ' if unit.isascii() and unit.isalpha() else ''}{unit}"
 
     def line(self, row: int) -> list[str]:

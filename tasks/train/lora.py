@@ -35,7 +35,6 @@ class TrainingOptions:
     rank: int = 16
     alpha: int = 32
     batch: int = 4
-    accumulate: int = 1
     steps: int | None = None
     save_every: int = 50
     seed: int = 0
@@ -130,7 +129,7 @@ def _arguments(options: TrainingOptions, checkpoints: Path, rate: float) -> dict
         "num_train_epochs": options.epochs,
         "max_steps": options.steps or -1,
         "per_device_train_batch_size": options.batch,
-        "gradient_accumulation_steps": options.accumulate,
+        "gradient_accumulation_steps": 1,
         "logging_steps": 1,
         "save_strategy": "steps",
         "save_steps": options.save_every,

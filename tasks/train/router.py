@@ -134,7 +134,7 @@ async def judge_tasks(
             )
             for other in others
         ]
-        append(path, new)  # All rows of a task in one write
+        append(path, new)
         rows.extend(new)
         tell(len(rows) // len(others), len(tasks))
 

@@ -210,20 +210,26 @@ def counts_of(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def stored(path: Path, kind: type[R]) -> list[R]:
-    """Read the rows that an earlier run stored; remove a last line that a kill cut off."""
+    """Read the rows that an earlier run stored.
+
+    Where a kill cut off the last line, the rows before it that have its question are removed too.
+    """
     if not path.exists():
         return []
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
+    rows = [kind.model_validate_json(line) for line in whole.splitlines()]
     if len(whole) < len(content):
-        path.write_bytes(whole)
-    return [kind.model_validate_json(line) for line in whole.splitlines()]
+        cut = {row.question for row in rows[-1:]}
+        rows = [row for row in rows if row.question not in cut]
+        replace(path, rows)
+    return rows
 
 
 def append(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to the stored ones."""
+    """Add rows to the stored ones, in one write."""
     with path.open("a", encoding="utf-8") as file:
-        file.writelines(row.model_dump_json() + "\n" for row in rows)
+        file.write("".join(row.model_dump_json() + "\n" for row in rows))
 
 
 def replace(path: Path, rows: Iterable[Row]) -> None:

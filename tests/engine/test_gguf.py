@@ -51,7 +51,7 @@ def test_a_model_that_cannot_start_names_what_is_missing(file: Path) -> None:
 
 def test_a_prompt_beyond_the_context_names_its_setting() -> None:
     words = "request (9030 tokens) exceeds the available context size (4096 tokens)"
-    error = refused(("gguf/small.gguf", "gguf/small.gguf@1"), 400, words).error
+    error = refused(("gguf/small.gguf", "http://127.0.0.1:1/v1"), 400, words).error
     assert isinstance(error, ContextOverflow)
     assert error.remedy.startswith("Raise TRELLIS_GGUF_CONTEXT")
 

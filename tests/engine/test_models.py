@@ -20,22 +20,25 @@ OWN = "http://gpu.local:8000/v1"
 
 
 @pytest.mark.parametrize(
-    ("name", "url", "model", "address"),
+    ("name", "url", "model", "address", "provider"),
     [
-        ("openai/gpt-5-mini", None, "gpt-5-mini", "https://api.openai.com/v1"),
-        ("openai/gpt-5-mini", OWN, "gpt-5-mini", OWN),
-        ("ollama_chat/qwen3:8b", None, "qwen3:8b", "http://localhost:11434/v1"),
-        ("ollama/qwen3:8b", "http://box:11434", "qwen3:8b", "http://box:11434/v1"),
-        ("hosted_vllm/Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN),
-        ("Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN),
-        ("local", f"{OWN}/chat/completions", "local", OWN),
-        ("groq/openai/gpt-oss-20b", None, "openai/gpt-oss-20b", "https://api.groq.com/openai/v1"),
+        ("openai/gpt-5-mini", None, "gpt-5-mini", "https://api.openai.com/v1", True),
+        ("openai/gpt-5-mini", OWN, "gpt-5-mini", OWN, False),
+        ("ollama_chat/qwen3:8b", None, "qwen3:8b", "http://localhost:11434/v1", False),
+        ("ollama/qwen3:8b", "http://box:11434", "qwen3:8b", "http://box:11434/v1", False),
+        ("hosted_vllm/Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN, False),
+        ("Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN, False),
+        ("local", f"{OWN}/chat/completions", "local", OWN, False),
+        ("groq/openai/gpt-oss", None, "openai/gpt-oss", "https://api.groq.com/openai/v1", True),
     ],
 )
-def test_a_name_means_a_server(name: str, url: str | None, model: str, address: str) -> None:
+def test_a_name_means_a_server(
+    name: str, url: str | None, model: str, address: str, provider: bool
+) -> None:
     found = endpoint(ModelChoice(name, url, "k"), {})
     assert found is not None
     assert (found.model, found.url, found.key) == (model, address, "k")
+    assert found.listed is provider
 
 
 @pytest.mark.parametrize(

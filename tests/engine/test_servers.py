@@ -33,8 +33,16 @@ from prompts.engine.messages import Call, Message
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.patience import FIRST_WORD, USUAL, Patience
 from prompts.engine.providers import Endpoint, without_user
-from prompts.engine.refusals import HABITS, Failure, refused, seconds_asked, words_of
+from prompts.engine.refusals import (
+    HABITS,
+    REMEMBERED,
+    Failure,
+    refused,
+    seconds_asked,
+    words_of,
+)
 from prompts.summarize import Summarize, SummarizeEntity
+from tests.engine.fakes import ManualTime
 from tests.server.client import Server
 
 FORM = StepAdapter()
@@ -51,13 +59,18 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def lm_at(
-    url: str, timeout: float | None = 60.0, *, own: bool = False, key: str | None = "sk-secret"
+    url: str,
+    timeout: float | None = 60.0,
+    *,
+    own: bool = False,
+    key: str | None = "sk-secret",
+    clock: Clock | None = None,
 ) -> ServedLM:
     """A model `m` at this address."""
     address = without_user(url)
     habits = HABITS[address, "openai/m"]
     server = ChatServer(Endpoint("openai/m", "m", url, key, listed=not own), habits)
-    terms = Terms(Limits(8), timeout=timeout, own_server=own)
+    terms = Terms(Limits(8), timeout=timeout, own_server=own, clock=clock or Clock())
     return ServedLM("openai/m", address, terms, engine=server, habits=habits)
 
 
@@ -321,6 +334,23 @@ async def test_a_refusal_is_learnt_once_for_all_calls(
         assert server.bodies[-1]["messages"] == [{"role": "user", "content": content}]
 
 
+async def test_a_refusal_is_forgotten_after_some_minutes() -> None:
+    """A server that is started anew at its address may take what it refused before."""
+    server = Picky(old("response_format is not there"), lambda body: "response_format" in body)
+    time = ManualTime()
+    async with server.lm() as known:
+        lm = lm_at(known.address, clock=time.clock)
+        assert await asked(lm) == SAID
+        server.when = lambda _: False
+        time.now = REMEMBERED
+        assert await asked(lm) == SAID
+        time.now += 1.0
+        assert await asked(lm) == SAID
+        await lm.aclose()
+    in_form = ["response_format" in body for body in server.bodies]
+    assert in_form == [True, True, False, False, True]
+
+
 @pytest.mark.parametrize(
     ("server", "tries"),
     [
@@ -455,6 +485,8 @@ class Anthropic:
         if self.refusals:
             status, kind, words = self.refusals.pop(0)
             error = {"type": "error", "error": {"type": kind, "message": words}}
+            if status == 200:
+                return web.Response(text=words, content_type="text/html")
             return web.json_response(error, status=status)
         said = {
             "id": "m",
@@ -486,6 +518,12 @@ async def test_another_provider_is_asked_tried_again_and_entered() -> None:
     assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 30, 9)
     assert spent.cost_usd is None, "a price is known at its own address alone"
     assert "Step: summarize" in str(fake.bodies[0]["system"])
+
+
+async def test_a_gateways_page_is_no_answer_of_another_provider() -> None:
+    fake = Anthropic((200, "", "<html>Bad gateway</html>"))
+    said, _ = await fake.asked()
+    assert (said, len(fake.bodies)) == (SAID, 2)
 
 
 @pytest.mark.parametrize(("status", "kind", "tries"), [(401, BadKey, 1), (500, EngineError, 3)])

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners import shared_out
+from flows.runners import Place, shared_out
 from flows.runtime import Runtime, open_runtime
-from storage.errors import SettingsError
+from storage.errors import SettingsError, StorageError
 from storage.export import Export, export
 from storage.run_records import IndexReport
 from tests.flows.conftest import KEY, ROWS
@@ -153,6 +154,22 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
     assert len(here) == 2
     assert here.keys() == there.keys()
     assert all(np.allclose(vector, there[key], atol=1e-5) for key, vector in here.items())
+
+
+def test_a_worker_refuses_a_link_in_place_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    elsewhere = Place("no machine has this name", tmp_path / "caches.sqlite", tmp_path)
+    folder, other = tmp_path / f"trellis-worker-{os.getuid()}", tmp_path / "other"
+    other.mkdir()
+    for target in (other, tmp_path / "nothing"):
+        folder.symlink_to(target)
+        with pytest.raises(StorageError, match=r"it is a link.*TMPDIR"):
+            elsewhere.here()
+        folder.unlink()
+    assert elsewhere.here().limits == elsewhere.here().limits == folder
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_workers_keep_the_limits_together() -> None:

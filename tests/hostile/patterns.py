@@ -7,20 +7,39 @@ import ast
 import collections
 import importlib
 import inspect
+import itertools
 import os
 import pkgutil
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# The modules that parse patterns have no types.
-kind: Any = importlib.import_module("re._constants")
-parser: Any = importlib.import_module("re._parser")
-Tree = Iterable[tuple[Any, Any]]
+from lark import Lark, Token, Tree
+
+# What the patterns of the product are made of. EMPTY takes no character of its own.
+GRAMMAR = r"""
+either: sequence ("|" sequence)*
+sequence: (part | repeated)*
+repeated: part TIMES
+?part: group | SIGN | EMPTY
+group: OPENING either ")"
+
+EMPTY.3: /[\^$]|\\[AbBZ1-9]|\(\?[a-zA-Z]+\)|\(\?P=\w+\)/
+TIMES.2: /(?:[*+?]|\{\d+(?:,\d*)?\}|\{,\d+\})[+?]?/
+OPENING: /\((?:\?(?:[:>=!]|<[=!]|P<\w+>|[a-zA-Z]*(?:-[a-z]+)?:))?/
+SIGN: /\\(?:x\w{2}|u\w{4}|U\w{8}|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\()\[|*+?]/s
+"""
+VERBOSE = r"""
+SPACE.4: /\s+|#.*/
+%ignore SPACE
+"""
+AROUND = ("(?=", "(?!", "(?<=", "(?<!")
+Node = Tree[Token] | Token
 
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
@@ -29,8 +48,6 @@ SECONDS = 2.0  # A linear search takes some milliseconds, a quadratic one half a
 SEARCHES = {
     f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 }
-_REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
-_CLASSES = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "a"}
 
 
 def modules() -> Iterator[ModuleType]:
@@ -87,66 +104,58 @@ def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
             yield from ((named, re.compile(text, flags)) for text in texts if isinstance(text, str))
 
 
-def sample(tree: Tree) -> str:
-    """Return a text that a parsed pattern matches, if possible."""
-    return "".join(_sample(code, argument) for code, argument in tree)
+def parsed(pattern: re.Pattern[Any]) -> Tree[Token]:
+    """Return a pattern as a tree of its parts."""
+    written = pattern.pattern
+    text = written.decode("latin-1") if isinstance(written, bytes) else written
+    return _parser(bool(pattern.flags & re.VERBOSE)).parse(text)
 
 
-def _sample(code: Any, argument: Any) -> str:  # noqa: PLR0911 -- a case for each kind of part
-    match code, argument:
-        case kind.LITERAL, int(sign):
-            return chr(sign)
-        case kind.NOT_LITERAL, int(sign):
-            return "a" if sign != ord("a") else "b"
-        case kind.ANY, _:
-            return "a"
-        case kind.IN, [*parts]:
-            return _of_set(parts)
-        case kind.BRANCH, (_, [first, *_]):
+@cache
+def _parser(verbose: bool) -> Lark:
+    grammar = f"{GRAMMAR}\n{VERBOSE}" if verbose else GRAMMAR
+    return Lark(grammar, parser="lalr", start="either")
+
+
+def sample(node: Node) -> str:
+    """Return a text that a part of a pattern matches, if possible."""
+    match node:
+        case Token(type="SIGN"):
+            return _sign(str(node))
+        case Tree(data="either", children=[first, *_]):
             return sample(first)
-        case kind.SUBPATTERN, (*_, inner):
+        case Tree(data="sequence", children=parts):
+            return "".join(map(sample, parts))
+        case Tree(data="repeated", children=[part, times]):
+            least = re.match(r"\{(\d+)", str(times))
+            return sample(part) * max(1, int(least[1]) if least else 1)
+        case Tree(data="group", children=[opening, inner]) if opening not in AROUND:
             return sample(inner)
-        case kind.ATOMIC_GROUP, inner:
-            return sample(inner)
-        case code, (int(least), _, inner) if code in _REPEATS:
-            return sample(inner) * max(1, int(least))
     return ""
 
 
-def _of_set(parts: list[tuple[Any, Any]]) -> str:
-    if parts[0][0] is kind.NEGATE:
-        excluded = {
-            chr(argument)
-            for code, argument in parts
-            if code is kind.LITERAL and isinstance(argument, int)
-        }
-        return next(sign for sign in 'a 7-(["x' if sign not in excluded)
-    (code, argument), *_ = parts
-    if code is kind.RANGE and isinstance(argument, tuple):
-        return chr(argument[0])
-    return _CLASSES.get(argument, "a") if code is kind.CATEGORY else chr(int(str(argument)))
+@cache
+def _sign(part: str) -> str:
+    """Return a character that a part of a pattern matches: a usual one, one of the part's, any."""
+    signs = itertools.chain('a 7-(["x', part, map(chr, range(sys.maxunicode + 1)))
+    return next((sign for sign in signs if re.fullmatch(part, sign)), "")
 
 
-def repeats(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:
+def repeats(node: Node, before: str = "") -> Iterator[tuple[str, str]]:
     """Yield what stands before each repetition, and what it repeats."""
-    for code, argument in tree:
-        match code, argument:
-            case code, (_, _, inner) if code in _REPEATS:
-                yield before, sample(inner)
-                yield from repeats(inner, before)
-            case kind.SUBPATTERN, (*_, inner):
-                yield from repeats(inner, before)
-            case kind.BRANCH, (_, branches):
-                for branch in branches:
-                    yield from repeats(branch, before)
-            case ((kind.ASSERT | kind.ASSERT_NOT), (_, inner)):
-                yield from repeats(inner, before)
-        before += _sample(code, argument)
+    if isinstance(node, Token):
+        return
+    if node.data == "repeated":
+        yield before, sample(node.children[0])
+    for child in node.children:
+        yield from repeats(child, before)
+        if node.data == "sequence":
+            before += sample(child)
 
 
 def texts(pattern: re.Pattern[str], length: int) -> list[str]:
     """Return long texts that nearly match: repetitions, alone and after what precedes them."""
-    tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
+    tree = parsed(pattern)
     whole = sample(tree)
     parts = {(before, unit) for before, unit in repeats(tree) if unit}
     units = (

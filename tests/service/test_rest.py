@@ -12,7 +12,7 @@ from storage.answer_records import Answer
 from tests.flows.conftest import BRIDGE
 from tests.patience import wait_for
 from tests.server.client import Server
-from tests.service.conftest import ASK, ASKED, QUESTION, Start
+from tests.service.conftest import ASK, ASKED, QUESTION, Start, keys_of
 
 EDITS = "/api/v1/edits"
 FEEDBACK = "/api/v1/feedback"
@@ -93,11 +93,24 @@ def test_an_impossible_question_is_refused(
         assert events_of(client, {**ASKED, **body})[-1][1] == answer.json()["error"]
 
 
+def test_administrators_see_the_latest_questions(start: Start) -> None:
+    (admin, asker), rows = keys_of("admin", "ask")
+    client = start(key=admin, keys=rows)
+    client.post(ASK, json=ASKED)
+    client.post(ASK, json={**ASKED, "documents": ["bridg"]})
+    failed, answered = get(client, "questions")
+    assert (answered["question"], answered["label"]) == (QUESTION, "partial")
+    assert "bridg" in failed["error"]
+    client.headers["authorization"] = f"Bearer {asker}"
+    assert client.get("/api/v1/questions").status_code == 403
+
+
 # --- documents, the graph and the workspace ---
 
 
 def test_documents_entities_paths_and_reports_are_read(client: httpx.Client) -> None:
-    assert [row["id"] for row in get(client, "documents", q="orla")["documents"]] == ["bridge"]
+    (bridge,) = get(client, "documents", q="orla")["documents"]
+    assert (bridge["id"], bridge["date"]) == ("bridge", "1931")
     assert get(client, "documents", limit=1, offset=1)["total"] == 3
     entity = get(client, "entities", q="reyd")["entities"][0]
     (view,) = get(client, "entity", name="Tomas Reyd")["entities"]

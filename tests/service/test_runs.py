@@ -1,5 +1,6 @@
 """Index runs of the service: uploads are indexed, forgotten and cancelled while questions go on."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,7 +12,9 @@ from typing import Any
 import httpx
 
 from flows.runtime import open_runtime
+from flows.service.runs import IndexRuns, RunRequest
 from flows.settings import load_settings
+from prompts.engine.errors import ModelUnavailable
 from tests.patience import wait_for
 from tests.service.conftest import ASK, ASKED, DOCUMENTS, Start, client_of
 from tests.workspaces import write_rows
@@ -61,6 +64,29 @@ def test_a_run_that_fails_says_why(start: Start, tmp_path: Path) -> None:
     missing = {"sources": [str(tmp_path / "none")]}
     over = ended(client, client.post(RUNS, json=missing).json())
     assert (over["state"], over["error"]["type"]) == ("failed", "SourceNotFound")
+
+
+async def test_what_is_published_and_cannot_be_opened_is_told(
+    workspace: Path, tmp_path: Path
+) -> None:
+    async def opened(_: str) -> None:
+        raise ModelUnavailable("The embedding server is away.", "Start it.")
+
+    runs = IndexRuns(opened)
+    source = write_rows(tmp_path / "rows.jsonl", [{"id": "tower", "text": LETTER}])
+    begun = runs.start("default", workspace, RunRequest(sources=(str(source),)))
+    await asyncio.to_thread(wait_for, lambda: runs.get(begun.id).finished, "the end of the run")
+    over = runs.get(begun.id)
+    assert (over.state, over.error) == (
+        "completed",
+        {
+            "type": "ModelUnavailable",
+            "message": "The embedding server is away.",
+            "remedy": "Start it.",
+        },
+    )
+    assert over.report is not None
+    assert open_runtime(load_settings({"workspace": workspace})).workspace.current() == 2
 
 
 def test_a_run_is_cancelled_without_a_trace(start: Start) -> None:

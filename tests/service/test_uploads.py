@@ -74,6 +74,7 @@ CASES = (
     Case("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
     Case("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
     Case("a.csv", TABLE, "facts", "Yam Oro", "Ulla Krantz"),
+    Case("mac.csv", TABLE.replace("\n", "\r"), "facts", "Yam Oro", "Ulla Krantz"),
     Case("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
 )
 

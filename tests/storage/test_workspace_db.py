@@ -69,10 +69,13 @@ def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> N
     assert titles(db) == ["1", "3"]
 
 
-def test_a_damaged_memory_entry_has_a_remedy(db: WorkspaceDatabase, file: Path) -> None:
+@pytest.mark.parametrize("damaged", ['{"evidence": [1', '{"eviden": ["a"]}'])
+def test_a_damaged_memory_entry_has_a_remedy(
+    damaged: str, db: WorkspaceDatabase, file: Path
+) -> None:
     db.memory.put([entry("1", "ab")])
     with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE memory_entries SET entry = '{\"evidence\": [1'")
+        connection.execute("UPDATE memory_entries SET entry = ?", [damaged])
     with pytest.raises(Damaged, match="move the file away"):
         db.memory.expire({"a"})
 

@@ -161,6 +161,13 @@ def test_operations(made: TablePlan, values: list[str], sentence: str | None) ->
     assert sentence in {None, found.sentence}
 
 
+def test_the_minus_of_an_amount_of_money_comes_first() -> None:
+    rows = "| May | $3 |\n| June | -$8 |\n| July | $1 |"
+    ledger = document("ledger", f"# Ledger\n\n| Month | Balance |\n|---|---|\n{rows}\n")
+    found = computed(plan("sum", "balance"), [ledger])
+    assert (found.values, found.sentence) == (("-$4",), "sum of Balance: -$4.")
+
+
 @pytest.mark.parametrize(("value", "met"), [("1000", 2), ("1000万", 2), ("1 billion", 0)])
 def test_a_figure_is_compared_in_the_scale_of_its_column(value: str, met: int) -> None:
     assert computed(plan("count", where=[("造价", "more", value)]), chinese()).values == (str(met),)

@@ -6,7 +6,7 @@ import pytest
 
 from prompts.answer import NumberedText
 from prompts.engine.errors import ContextOverflow, ModelMisconfigured, ModelUnavailable
-from prompts.engine.models import ModelChoice, Models
+from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.filter import Filter, FilterRequest
 from prompts.route import Route
 from storage.training_records import FilterRow
@@ -19,10 +19,10 @@ from tests.train.tiny_language_model import tiny_language_model
 WORDS = "the bridge is old new green red was not".split()
 
 
-def ask(folder: Path) -> None:
+def ask(folder: Path, timeout: float | None = None) -> None:
     """Ask the model of a folder for a route."""
-    choice = ModelChoice(f"transformers/{folder}")
-    Route(Models({"route": choice}, instructions=INSTRUCTIONS)).module(
+    choice, calls = ModelChoice(f"transformers/{folder}"), CallSettings(timeout=timeout)
+    Route(Models({"route": choice}, calls=calls, instructions=INSTRUCTIONS)).module(
         question="Who?", core_content=[]
     )
 
@@ -42,6 +42,12 @@ def test_a_prompt_longer_than_the_model_reads_is_refused(tmp_path: Path) -> None
     tiny_language_model(tmp_path / "short", ["Who?"], context=64)
     with pytest.raises(ContextOverflow, match="reads at most 64 tokens; the prompt has"):
         ask(tmp_path / "short")
+
+
+def test_an_answer_that_the_time_cuts_is_none(tmp_path: Path) -> None:
+    tiny_language_model(tmp_path / "slow", ["Who?"])
+    with pytest.raises(ModelUnavailable, match=r"not complete within 0 s.*TRELLIS_TIMEOUT"):
+        ask(tmp_path / "slow", timeout=1e-9)  # a token takes longer on any machine
 
 
 def judged(passage: str, question: str, label: str) -> FilterRow:

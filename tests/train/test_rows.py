@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,17 @@ import pytest
 
 from flows.runtime import Runtime
 from flows.train import TrainOptions, train_step
+from prompts.filter import Filter
 from prompts.route import Route
 from prompts.text.question import parse_question
+from storage.answer_records import Passage
 from storage.errors import UsageError
+from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import DataCard, FilterRow, PreferenceRow, RewriteRow
+from tasks.train.filter import judge_passages
 from tasks.train.rows import EvaluationSets, read_questions, read_rows, stored
 from tests.flows.conftest import Command
+from tests.query.steps import scripted, sent
 from tests.server.client import Server
 from tests.train.conftest import preferences, rewriting
 from tests.workspaces import opened, write_rows
@@ -86,12 +92,14 @@ def test_questions_without_gold_are_left_out(tmp_path: Path) -> None:
     assert (first.gold_documents, second.answers) == (("a",), ("1931",))
 
 
-def test_a_last_line_that_a_kill_cut_off_is_removed(tmp_path: Path) -> None:
+def test_a_cut_line_goes_with_the_question_before_it(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     whole = [row.model_dump_json() for row in preferences()[:3]]
     path.write_text("\n".join(whole)[:-9], encoding="utf-8")
-    assert [row.id for row in stored(path, PreferenceRow)] == ["0", "1"]
-    assert path.read_text(encoding="utf-8") == f"{whole[0]}\n{whole[1]}\n"
+    assert [row.id for row in stored(path, PreferenceRow)] == ["0"]
+    assert path.read_text(encoding="utf-8") == f"{whole[0]}\n"
+    path.write_text(whole[0][:-9], encoding="utf-8")
+    assert stored(path, PreferenceRow) == []
 
 
 # --- a router without a GPU -----------------------------------------------------------------------
@@ -228,6 +236,30 @@ async def test_labels_against_the_gold_are_stored_and_not_trained_on(
     )
     assert {row.source for row in rows} == {"judged", "judged, against the gold"}
     assert all(row.explanation == "because" for row in rows)
+
+
+async def test_a_question_whose_rows_a_kill_cut_off_is_judged_again(tmp_path: Path) -> None:
+    found = [
+        Passage(document=name, title=name, chunk=f"chk_{name}", score=1.0, text=f"The {name}.")
+        for name in ("mill", "quay")
+    ]
+    labels = [{"passage": one, "explanation": "so", "label": "neutral"} for one in (1, 2)]
+    questions = [EvaluationQuestion(id=word, question=f"{word}?") for word in ("Who", "Where")]
+    path = tmp_path / "rows.jsonl"
+
+    async def find(_: Sequence[str]) -> Sequence[Passage]:
+        return found
+
+    async def judged(judge: Filter) -> list[FilterRow]:
+        return await judge_passages(questions, path, judge, find, 2, lambda _done, _total: None)
+
+    rows = await judged(scripted(Filter, *[{"judgements": labels}] * 2))
+    assert len(rows) == 4
+    path.write_bytes(path.read_bytes()[:-20])
+    judge = scripted(Filter, {"judgements": labels})
+    assert await judged(judge) == rows
+    assert len(sent(judge)) == 1, "the other question has all its rows"
+    assert sorted(stored(path, FilterRow), key=lambda row: row.id) == rows
 
 
 async def test_a_router_is_compiled_compared_and_put_to_use(

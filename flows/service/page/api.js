@@ -96,6 +96,7 @@ export const retryLetters = (workspace) => post(`dead-letters/retry${query({ wor
 export const generations = (workspace) => get("generations", { workspace });
 export const diff = (workspace, before, after) => get("diff", { workspace, before, after });
 export const runList = (workspace) => get("runs", { workspace });
+export const askedQuestions = (workspace) => get("questions", { workspace });
 export const usageRows = (workspace) => get("usage", { workspace });
 export const doctor = (workspace) => get("doctor", { workspace });
 export const findEntities = async (workspace, q) => (await get("entities", { workspace, q, limit: 12 })).entities;

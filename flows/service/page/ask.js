@@ -46,6 +46,27 @@ function write(workspace) {
   }
 }
 
+// --- the documents that are asked ----------------------------------------------------------------------------------------
+
+const asked = new Map(); // by workspace: the ids of the documents that alone are searched
+
+/** Go to Ask, which searches these documents alone until its chip is closed. */
+export function askOnly(workspace, documents) {
+  asked.set(workspace, documents);
+  location.hash = place(workspace, "ask");
+}
+
+function narrowing(main, workspace) {
+  const documents = asked.get(workspace);
+  if (!documents) return null;
+  const widen = () => {
+    asked.delete(workspace);
+    ask(main, workspace);
+  };
+  const words = documents.length === 1 ? t("only_one", { d: documents[0] }) : t("only_n", { n: number(documents.length) });
+  return h(".chips", {}, h("button.chip", { type: "button", title: documents.join("\n"), "aria-label": `${words} ×`, onclick: widen }, words, " ×"));
+}
+
 // --- the room -------------------------------------------------------------------------------------------------------
 
 export async function ask(main, workspace) {
@@ -80,7 +101,7 @@ export async function ask(main, workspace) {
     const live = talkBox.lastElementChild;
     live.scrollIntoView({ block: "start" });
     try {
-      turn.answer = await follow(askStream(workspace, { question, history, ...choices.values() }, running.signal), live);
+      turn.answer = await follow(askStream(workspace, { question, history, documents: asked.get(workspace), ...choices.values() }, running.signal), live);
     } catch (error) {
       turn.error = error.name === "AbortError" ? { message: t("stopped") } : error;
     }
@@ -107,7 +128,7 @@ export async function ask(main, workspace) {
   };
   const list = h("nav.talks", { "aria-label": t("conversations") });
   const listTalks = () => fill(list, talkList(store, workspace, open));
-  const form = h("form", { onsubmit: submit }, h(".box", {}, input, button), choices.element);
+  const form = h("form", { onsubmit: submit }, narrowing(main, workspace), h(".box", {}, input, button), choices.element);
   const composer = h(".composer", {}, form);
   const column = h(".column");
   const draw = () => {
@@ -126,7 +147,11 @@ export async function ask(main, workspace) {
 
 function talkList(store, workspace, open) {
   if (!store.talks.length) return null;
-  const item = (talk) => h("li", {}, h("button.plain", { onclick: () => open(talk.id), "aria-current": talk.id === store.current ? "true" : null, title: time(new Date(talk.id)) }, talk.turns[0]?.question));
+  const drop = (talk) => {
+    store.talks = store.talks.filter((other) => other !== talk);
+    open(talk.id === store.current ? null : store.current);
+  };
+  const item = (talk) => h("li.talk-line", {}, h("button.plain", { onclick: () => open(talk.id), "aria-current": talk.id === store.current ? "true" : null, title: time(new Date(talk.id)) }, talk.turns[0]?.question), h("button.plain", { onclick: () => drop(talk), title: t("delete_talk"), "aria-label": `${t("delete_talk")}: ${talk.turns[0]?.question}` }, icon("close")));
   const remove = () => {
     store.talks = [];
     open(null);
@@ -211,8 +236,10 @@ function view(turn, talk, workspace) {
     h("button.cite", { title: `${citation.title || citation.document}: ${citation.quote}`, "aria-label": `${t("source")} ${citation.marker}`, onclick: open(citation) }, bare(citation));
   const cite = (marker) => (cites.has(marker) ? button(cites.get(marker)) : null);
   const excerpts = answer.trace.answered_by === "excerpts";
+  // The badge says what excerpts are; their first line, for the command line, says the same.
+  const text = excerpts && cites.size ? answer.answer.replace(/^[^\n]*[:：]\n+/, "") : answer.answer;
   return h(
-    ".turn", {}, head, h(excerpts ? ".answer.excerpts" : ".answer", {}, markdown(answer.answer, { cite, flags: unsupported })),
+    ".turn", {}, head, h(excerpts ? ".answer.excerpts" : ".answer", {}, markdown(text, { cite, flags: unsupported })),
     verdict(answer, unsupported), sources(answer, open), h(".foot", {}, feedback(turn, talk, workspace)), way(answer, workspace),
   );
 }

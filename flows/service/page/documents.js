@@ -1,5 +1,6 @@
 // Documents: add, follow the run, see what failed and what changed, forget.
 import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, indexRuns, retryLetters, startRun, underWay, upload } from "./api.js";
+import { askOnly } from "./ask.js";
 import { confirmed, fill, h, notify } from "./dom.js";
 import { listed } from "./graph.js";
 import { openDocument } from "./source.js";
@@ -104,7 +105,7 @@ async function followRun(started, { bar, words, cost }) {
     if (state.usage?.calls) cost.textContent = usage(state.usage);
     if (underWay(state)) continue;
     bar.remove();
-    if (state.state === "completed") fill(words, done(state.report));
+    if (state.state === "completed") fill(words, done(state.report), state.error && h("p.bad", {}, `${state.error.message} ${state.error.remedy}`));
     else words.textContent = state.error ? `${state.error.message} ${state.error.remedy ?? ""}` : t("run_cancelled");
   }
 }
@@ -139,35 +140,37 @@ function stored(rows, letters, workspace, again) {
   const find = h("input", { type: "search", placeholder: t("find_document"), "aria-label": t("find_document") });
   const [body, rest] = [h("tbody"), h("div")];
   const chosen = new Set();
+  const dated = rows.some((row) => row.date);
   const remove = h("button.danger", { hidden: true, onclick: () => forget(rows.filter((row) => chosen.has(row.id)), workspace, again) });
+  const ask = h("button", { hidden: true, onclick: () => askOnly(workspace, [...chosen]) }, t("ask_these"));
   const choose = (id, on) => {
     on ? chosen.add(id) : chosen.delete(id);
-    remove.hidden = !chosen.size;
+    ask.hidden = remove.hidden = !chosen.size;
     fill(remove, t("remove_n", { n: number(chosen.size) }));
   };
   const show = (most) => {
     const words = find.value.trim().toLowerCase();
     const matching = rows.filter((row) => `${row.title} ${row.id}`.toLowerCase().includes(words));
-    fill(body, matching.slice(0, most).map((row) => line(row, { workspace, again, failures, chosen, choose })));
+    fill(body, matching.slice(0, most).map((row) => line(row, { workspace, again, failures, chosen, choose, dated })));
     fill(rest, matching.length > most && h("button.plain", { onclick: () => show(Infinity) }, t("more", { n: number(matching.length) })));
   };
   find.addEventListener("input", () => show(PAGE));
   show(PAGE);
-  const head = h("thead", {}, h("tr", {}, h("th"), h("th", {}, t("title")), h("th.optional", {}, t("type")), h("th.number.optional", {}, t("size")), h("th.optional", {}, t("state")), h("th")));
+  const head = h("thead", {}, h("tr", {}, h("th"), h("th", {}, t("title")), h("th.optional", {}, t("type")), dated && h("th.optional", {}, t("date")), h("th.number.optional", {}, t("size")), h("th.optional", {}, t("state")), h("th")));
   const heading = h("h2.grow", {}, t("documents"), " ", h("span.quiet", {}, number(rows.length)));
-  return h("section", {}, h(".row", {}, heading, remove, rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
+  return h("section", {}, h(".row", {}, heading, ask, remove, rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
 }
 
 /** The type of a document by its name: "PDF", "CSV"; nothing for a row without an extension. */
 const typeOf = (name) => name.replace(/\.gz$/i, "").match(/\.([a-z]{2,8})$/i)?.[1].toUpperCase() ?? "";
 
-function line(row, { workspace, again, failures, chosen, choose }) {
+function line(row, { workspace, again, failures, chosen, choose, dated }) {
   const failed_ = failures.get(row.id);
   const size = row.pages ? t("pages_n", { n: number(row.pages) }) : t("characters_n", { n: number(row.characters) });
   const box = h("input", { type: "checkbox", checked: chosen.has(row.id), "aria-label": `${t("choose")}: ${row.id}`, onchange: (event) => choose(row.id, event.target.checked) });
   return h(
     "tr", {}, h("td", {}, box), h("td.break", {}, h("button.link", { onclick: () => openDocument(workspace, row.id) }, row.title || row.id), h("br"), h("small", {}, row.id)),
-    h("td.optional", {}, typeOf(row.id)), h("td.number.optional", {}, size),
+    h("td.optional", {}, typeOf(row.id)), dated && h("td.optional", {}, row.date), h("td.number.optional", {}, size),
     h("td.optional", {}, failed_ ? h("span.warn", {}, t("failed_n", { n: number(failed_) })) : h("span.good", {}, t("indexed"))),
     h("td.end", {}, h("button.plain", { onclick: () => forget([row], workspace, again), "aria-label": `${t("remove")}: ${row.id}` }, t("remove"))),
   );

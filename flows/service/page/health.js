@@ -1,13 +1,27 @@
 // Runs and their cost; and whether everything works.
-import { about, doctor, runList, usageRows } from "./api.js";
+import { about, askedQuestions, doctor, runList, usageRows } from "./api.js";
 import { fill, h } from "./dom.js";
 import { money, number, t, time } from "./words.js";
 
 export async function runs(main, workspace) {
   const { generation, prefect } = await about(workspace);
-  const [rows, used] = await Promise.all([runList(workspace), generation ? usageRows(workspace) : []]);
+  const [rows, used, asked] = await Promise.all([runList(workspace), generation ? usageRows(workspace) : [], questionsFor(workspace)]);
   const link = prefect && h("p", {}, h("a", { href: prefect, target: "_blank", rel: "noopener" }, t("prefect")));
-  fill(main, h(".sheet", {}, h("h1", {}, t("runs")), link, taken(used), history(rows)));
+  fill(main, h(".sheet", {}, h("h1", {}, t("runs")), link, taken(used), history(rows), asked && questions(asked)));
+}
+
+/** The questions of all users; null for who may not see them. */
+const questionsFor = (workspace) =>
+  askedQuestions(workspace).catch((error) => {
+    if (error.status === 403) return null;
+    throw error;
+  });
+
+function questions(rows) {
+  const state = (row) => (row.error ? h("span.bad", {}, row.error) : h(`span.${{ none: "good", partial: "warn", ungrounded: "bad" }[row.label] ?? "quiet"}`, {}, t(`label_${row.label}`)));
+  const line = (row) => [time(row.asked), row.mode, row.question, state(row), number(row.seconds, 1), number(row.calls), number(row.tokens), money(row.cost_usd)];
+  const found = rows.length ? table(["started", "mode", "question", "state", "seconds", "calls", "tokens", "cost"], rows.map(line), 4) : h("p.quiet", {}, t("no_questions"));
+  return h("section", {}, h("h2", {}, t("questions")), found);
 }
 
 /** What models did for what is indexed now. */
@@ -23,7 +37,7 @@ function taken(rows) {
 
 /** A table; its columns from `numbers` on are figures. */
 function table(heads, lines, numbers) {
-  const kind = (tag, place) => (place >= numbers ? `${tag}.number` : place < 3 ? `${tag}.brief` : tag);
+  const kind = (tag, place) => (place >= numbers ? `${tag}.number` : place < 3 && heads[place] !== "question" ? `${tag}.brief` : tag);
   const row = (tag, cells) => h("tr", {}, cells.map((cell, place) => h(kind(tag, place), {}, cell)));
   return h(".table", {}, h("table", {}, h("thead", {}, row("th", heads.map((name) => t(name)))), h("tbody", {}, lines.map((line) => row("td", line)))));
 }

@@ -1,19 +1,21 @@
 // Reports: the hierarchy of communities as a tree and as a treemap, down to the statements that they rest on.
-import { about, place, report, reportList } from "./api.js";
+import { about, documentList, place, report, reportList } from "./api.js";
 import { fill, h } from "./dom.js";
 import { empty, listed, quote } from "./graph.js";
 import { markdown } from "./markdown.js";
+import { openDocument } from "./source.js";
 import { number, t } from "./words.js";
 
 let drawn = { workspace: null, rows: [], nav: null, article: null };
 
 export async function reports(main, workspace, [name]) {
   if (!drawn.nav?.isConnected || drawn.workspace !== workspace) {
-    if (!(await about(workspace)).generation) return fill(main, empty(workspace));
-    const rows = await reportList(workspace);
+    const { generation, model } = await about(workspace);
+    if (!generation) return fill(main, empty(workspace));
+    const [rows, documents] = await Promise.all([reportList(workspace), documentList(workspace)]);
     if (!rows.length) return fill(main, h("p.empty", {}, t("no_reports")));
     const open = (row) => (location.hash = place(workspace, "reports", row.community));
-    drawn = { workspace, rows, nav: h("nav", { "aria-label": t("reports") }, tree(rows, open)), article: h("article"), open };
+    drawn = { workspace, rows, documents, model, nav: h("nav", { "aria-label": t("reports") }, tree(rows, open)), article: h("article"), open };
     fill(main, h(".reports", {}, drawn.nav, drawn.article));
   }
   const chosen = drawn.rows.find((row) => row.community === name);
@@ -25,8 +27,19 @@ export async function reports(main, workspace, [name]) {
   tile(map, drawn.rows.filter((row) => (row.parent ?? undefined) === (parent ?? undefined)), name, drawn.open);
   const body = drawn.article.lastChild;
   if (name) await showReport(body, workspace, name);
-  else fill(body, h("p.quiet", {}, t("pick_report")));
+  else fill(body, overview(workspace, drawn));
   drawn.article.scrollTop = 0;
+}
+
+/** Topics and documents, for who has opened no report. */
+function overview(workspace, { rows, documents, model }) {
+  const topic = (row) => h("li", {}, h("a", { href: place(workspace, "reports", row.community) }, row.title), h("small", {}, ` ${t("entities_n", { n: row.members })}`));
+  const document_ = (row) => h("li.break", {}, h("button.link", { onclick: () => openDocument(workspace, row.id) }, row.title || row.id));
+  return [
+    h("p.quiet", {}, model ? "" : t("no_writer"), " ", t("pick_report")),
+    h("h2", {}, t("topics")), listed(rows.filter((row) => row.level === 0), topic, 12),
+    h("h2", {}, t("documents")), listed(documents, document_, 30),
+  ];
 }
 
 // --- the tree -------------------------------------------------------------------------------------------------------
