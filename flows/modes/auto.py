@@ -66,13 +66,15 @@ async def choose_mode(resources: Resources) -> ModeDecision:
 
 
 async def _walk(resources: Resources) -> str | None:
-    """Return the path by which a walk without a model reaches an answer.
+    """Return the path by which a walk without a model reaches an answer; None where it reaches none.
 
-    None where it reaches none, and where the question names nothing or something that texts speak
-    of too: there the search reads both. Where no model writes, only a look-up of triples counts.
+    For a model that writes, it counts only where texts do not speak of the things that are named:
+    elsewhere the search reads both. Where no model writes, only a look-up of triples counts.
     """
     question, graph = resources.question, resources.graph
-    if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):
+    if resources.writes and not is_imported(question, graph):
+        return None
+    if not graph.traversal.spellings.named(question.text):
         return None
     result = await walk(replace(resources, models=Models.offline()))
     if result.stated is None or result.stated.fallback == "abstained":

@@ -96,7 +96,7 @@ class Event(Record):
 class AskedQuestion(Record):
     """A question that the service was asked, and what it took; an unanswered one has an `error`.
 
-    `label` is the answer's `fallback`.
+    `label` is the answer's `fallback`, or "excerpts" where no model answered.
     """
 
     workspace: str
@@ -138,7 +138,8 @@ class Questions:
                 answer = await self._workspaces.ask(
                     name, lambda session: answer_question(question, metered, session), as_of
                 )
-                ended = {"mode": answer.trace.mode, "label": answer.fallback}
+                found, mode = answer.trace.answered_by == "excerpts", answer.trace.mode
+                ended = {"mode": mode, "label": "excerpts" if found else answer.fallback}
             except Exception as error:
                 ended = {"error": shown_error(error)["message"]}
                 raise

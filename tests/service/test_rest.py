@@ -99,7 +99,7 @@ def test_administrators_see_the_latest_questions(start: Start) -> None:
     client.post(ASK, json=ASKED)
     client.post(ASK, json={**ASKED, "documents": ["bridg"]})
     failed, answered = get(client, "questions")
-    assert (answered["question"], answered["label"]) == (QUESTION, "partial")
+    assert (answered["question"], answered["label"]) == (QUESTION, "excerpts")
     assert "bridg" in failed["error"]
     client.headers["authorization"] = f"Bearer {asker}"
     assert client.get("/api/v1/questions").status_code == 403

@@ -50,9 +50,10 @@ function write(workspace) {
 
 const asked = new Map(); // by workspace: the ids of the documents that alone are searched
 
-/** Go to Ask, which searches these documents alone until its chip is closed. */
+/** Begin a conversation that searches these documents alone until its chip is closed. */
 export function askOnly(workspace, documents) {
   asked.set(workspace, documents);
+  storeOf(workspace).current = null;
   location.hash = place(workspace, "ask");
 }
 
@@ -97,7 +98,9 @@ export async function ask(main, workspace) {
     ]);
     const turn = { question };
     turns.push(turn);
-    draw();
+    const typing = document.activeElement === input;
+    draw(); // which moves the input, and so takes the keyboard from it
+    if (typing || matchMedia("(pointer: fine)").matches) input.focus({ preventScroll: true });
     const live = talkBox.lastElementChild;
     live.scrollIntoView({ block: "start" });
     try {
