@@ -23,8 +23,8 @@ from storage.columns import column_of
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.memory import Memory
-from storage.records import Chunk, Document, DocumentText, by_key
 from storage.provenance import SCHEMA
+from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
 from tasks.facts.answer import TypedGraph
 from tasks.question_similarity import QuestionFeatures

@@ -101,7 +101,8 @@ Facts: every statement of one of these types, and of no other type.
 
 Of each fact
 - subject: a listed entity. type: one of these names, spelt alike.
-- value: the words of the passage, a figure with its unit; for a relation a listed entity.
+- value: the words of the passage, a figure with its unit; yes or no where the type says so; for a
+relation a listed entity.
 - since, until: when it began and ceased to hold, where the passage says so; as 2024-05-31, 2024-05
 or 2024.
 - quote: the words of the passage that state it, copied exactly.
@@ -233,8 +234,9 @@ class ListFacts(_ReadPassage):
     - entities: everything that the passage names, each with its full name, its kind (one of
     {kinds}) and a short description from the passage.
     - facts: every statement of one of these types, and of no other type, with its subject (one of
-    the entities), the name of the type, the value in the words of the passage (for a relation one
-    of the entities), and since when it holds (as 2024-05 or 2024, else empty).
+    the entities), the name of the type, the value in the words of the passage (yes or no where the
+    type says so, for a relation one of the entities), and since when it holds (as 2024-05 or 2024,
+    else empty).
 
     The types:
 

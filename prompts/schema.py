@@ -2,7 +2,7 @@
 
 It comes from the table `[schema]` of `trellis.toml` or from classes of pydantic, and is checked
 here. Extraction gets it in words (`Schema.shown`), and what breaks it is left out afterwards
-(KAG, arXiv 2409.13731, section 2: schema-constrained knowledge).
+(KAG, arXiv 2409.13731: extraction under a schema).
 """
 
 import hashlib

@@ -2,7 +2,8 @@
 
 A fact of a type with one value at a time is closed by the first newer one of its subject that says
 something else: it holds until the day before. Closing is computed when facts are read, so that it
-follows from the documents that a question may look into.
+follows from the documents that a question may look into. Where one statement of a fact is dated,
+those that are not say nothing more.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,12 +12,15 @@ from storage.database import Column, Store, selection
 from storage.graph_records import Fact, FactMention
 from storage.records import Record
 
-_SAME = "f.subject, f.type, f.said, f.valid_from, f.valid_to"
+_FACT = "f.subject, f.type, f.said"
+_SAME = f"{_FACT}, f.valid_from, f.valid_to"
 _FACTS = """
     WITH stated AS (
         SELECT f.*, c.document, count(*) OVER (PARTITION BY {same}) AS places
         FROM facts AS f JOIN chunks AS c ON c.id = f.chunk WHERE {where}
         QUALIFY row_number() OVER (PARTITION BY {same} ORDER BY c.document, f.start_at) = 1
+            AND (coalesce(f.valid_from, f.valid_to) IS NOT NULL
+                 OR count(coalesce(f.valid_from, f.valid_to)) OVER (PARTITION BY {fact}) = 0)
     ), closing AS (
         SELECT older.id, min(newer.valid_from) AS since,
                arg_min(newer.id, (newer.valid_from, newer.id)) AS closed_by
@@ -131,7 +135,7 @@ class FactReader(Store):
         """
         stated_in, first = selection("c.document", documents)
         about, second = selection("f.subject", subjects)
-        sql = _FACTS.format(same=_SAME, where=f"{stated_in} AND {about}")
+        sql = _FACTS.format(fact=_FACT, same=_SAME, where=f"{stated_in} AND {about}")
         return self._db.records(DatedFact, sql, [*first, *second, as_of, as_of, as_of])
 
     def things(self, documents: Collection[str] | None = None) -> list[Thing]:

@@ -110,15 +110,21 @@ class ExtractionStore(Store):
             self._insert("mentions", Mention, [e.mentions for e in extractions])
             self._insert("relation_mentions", RelationMention, [e.relations for e in extractions])
             self._insert("claim_mentions", ClaimMention, [e.claims for e in extractions])
-            self._insert("fact_mentions", FactMention, [e.facts for e in extractions])
+            facts = [e.facts for e in extractions]
+            numbers = unknown_as_text([fact for group in facts for fact in group])
+            self._insert("fact_mentions", FactMention, facts, numbers)
             self._insert("left_out_facts", LeftOutFact, [e.left_out for e in extractions])
 
-    def _insert(self, table: str, kind: type[T], groups: Sequence[Sequence[T]]) -> None:
+    def _insert(
+        self,
+        table: str,
+        kind: type[T],
+        groups: Sequence[Sequence[T]],
+        columns: Mapping[str, Column] | None = None,
+    ) -> None:
         records = [record for group in groups for record in group]
         ordinals = [ordinal for group in groups for ordinal in range(len(group))]
-        more: dict[str, Column] = {"ordinal": ordinals}
-        if kind is FactMention:
-            more |= unknown_as_text(records)
+        more: dict[str, Column] = {"ordinal": ordinals, **(columns or {})}
         self._db.insert_records(table, records, kind._fields, more)
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:

@@ -211,7 +211,9 @@ class _WrittenOutcome:
 
     def described(self, group: RowGroup) -> str:
         name = self.name(group)
-        if self.operation in {"list", "count"} or self.outcome.columns == (self.label,):
+        counted = self.outcome.by is not None and self.outcome.plan.aggregate == "count"
+        unnamed = self.outcome.columns == (self.label,) and not counted
+        if self.operation in {"list", "count"} or unnamed:
             return name
         if self.operation == "lookup" or len(self.outcome.columns) > 1:
             cells = ", ".join(
