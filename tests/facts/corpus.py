@@ -20,7 +20,7 @@ SOURCES = [
         "region",
         "people",
         "brewery",
-        "reports/osf-annual-report-2023.pdf",
+        "../sources/osf-annual-report-2023.md",  # the text of the PDF
         "zh/ferry-overview.md",
         "zh/hydrology-institute.md",
         "notices",
