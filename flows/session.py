@@ -259,7 +259,7 @@ class GraphReader:
         names = [(alias.entity, alias.name) for alias in self._stored.aliases()]
         return TypedGraph(
             self.schema,
-            facts.things(only),
+            facts.things(list(self.schema.kinds), only),
             lambda day: facts.facts(day, only),
             names,
             self.index.chunk,

@@ -46,7 +46,9 @@ _THINGS = """
            first(o.end_at ORDER BY c.document, o.start_at) AS end_at
     FROM entities AS e JOIN entity_occurrences AS o ON o.item = e.id
         JOIN chunks AS c ON c.id = o.chunk
-    WHERE {where} GROUP BY e.id, e.name, e.kind ORDER BY e.name, e.id
+    WHERE {where} AND (list_contains(?::VARCHAR[], e.kind)
+                       OR e.id IN (SELECT subject FROM facts UNION SELECT object FROM facts))
+    GROUP BY e.id, e.name, e.kind ORDER BY e.name, e.id
 """
 _BY_TYPE = """
     SELECT kind, type, count(DISTINCT (subject, said, valid_from, valid_to)) AS facts,
@@ -138,10 +140,15 @@ class FactReader(Store):
         sql = _FACTS.format(fact=_FACT, same=_SAME, where=f"{stated_in} AND {about}")
         return self._db.records(DatedFact, sql, [*first, *second, as_of, as_of, as_of])
 
-    def things(self, documents: Collection[str] | None = None) -> list[Thing]:
-        """Return the entities that these documents (None: all) name, by name."""
+    def things(
+        self, kinds: Collection[str], documents: Collection[str] | None = None
+    ) -> list[Thing]:
+        """Return the entities of these kinds, and those with facts, that these documents (None:
+        all) name, by name.
+        """
         where, parameters = selection("c.document", documents)
-        return self._db.records(Thing, _THINGS.format(where=where), parameters)
+        sql = _THINGS.format(where=where)
+        return self._db.records(Thing, sql, [*parameters, list(kinds)])
 
     def count(self) -> int:
         """Count the facts, each as often as it is stated."""

@@ -24,7 +24,8 @@ def _show(view: SchemaView, screen: Screen) -> None:
         screen.line("settings file (docs/howto.md), and index again.")
         return
     for kind in view.kinds:
-        screen.title(f"{kind.name}: {kind.entities} entities")
+        counted = "1 entity" if kind.entities == 1 else f"{kind.entities} entities"
+        screen.title(f"{kind.name}: {counted}")
         screen.rows([f"{one.name} ({one.type}): {one.facts}" for one in kind.attributes])
     screen.title("relations")
     screen.rows([f"{one.name} ({one.type}): {one.facts}" for one in view.relations])

@@ -202,6 +202,8 @@ class FactViews:
         The table has the things that meet the filters, a row for each different value of the
         columns that the plan is about; rows without these are left out. Raises DoesNotFit.
         """
+        if plan.group_by and not plan.columns:
+            plan = plan.model_copy(update={"columns": (NAME,)})
         paths = {
             name: self._path(kind, name)
             for name in (
@@ -387,7 +389,9 @@ class FactViews:
         figure = Amount(0, 0, fact.number, unit=fact.unit, places=places)
         cell = self._cell(fact, "", via, figure)
         bare = amount_of(cell.raw)
-        return replace(cell, means=f"{cell.raw} {fact.unit}") if bare and not bare.unit else cell
+        if bare is None or bare.unit or not fact.unit:
+            return cell
+        return replace(cell, means=f"{cell.raw} {fact.unit}")
 
     def _name_cell(self, thing: str) -> FactCell:
         own = self.things[thing]

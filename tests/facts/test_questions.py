@@ -127,10 +127,10 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[str], str]] = [
         "opened: 1931",
     ),
     (
-        "Which bridges were opened before 1900?",
-        plan("bridge", "list", opened__less="1900"),
-        ["Old Saltmere Bridge"],
-        "opened: 1878",
+        "How many people designed a bridge of more than 100 m?",
+        plan("person", "count", filters=[where("designed > length", "100 m", "more")]),
+        ["5"],
+        "length_m: 102.9",
     ),
     (
         "How long are Tobias Wren's bridges together?",

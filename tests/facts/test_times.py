@@ -14,12 +14,15 @@ from flows.operations.diff import compare
 from flows.operations.forget import forget
 from flows.service.reading import look_up, schema_view
 from flows.session import open_session
+from prompts.plan_facts import PlanFacts
 from prompts.schema import Schema
 from storage.answer_records import Answer
 from storage.errors import UsageError
 from storage.facts import DatedFact
+from tasks.facts.answer import answer_from_facts
 from tests.copying import copy_of
 from tests.models.running import Place
+from tests.query.steps import scripted
 from tests.server.client import Server
 from tests.workspaces import asked, opened, write_rows
 
@@ -58,11 +61,15 @@ RULES = [
 EXTRACTING = [{"kind": "writes", "step": "extract", **rule} for rule in RULES]
 
 
-def planned(**more: Any) -> dict[str, object]:
-    """The rule for a planner that looks up the ships of the firm."""
+def planned_ships(**more: Any) -> dict[str, object]:
+    """A plan that looks up the ships of the firm."""
     named = {"column": "name", "comparison": "equal", "value": "Korb Lines"}
-    made = {"operation": "lookup", "table": 1, "columns": ["ships"], "filters": [named], **more}
-    return {"kind": "writes", "step": "plan_facts", "says": json.dumps(made)}
+    return {"operation": "lookup", "table": 1, "columns": ["ships"], "filters": [named], **more}
+
+
+def planned(**more: Any) -> dict[str, object]:
+    """The rule for a server that plans this."""
+    return {"kind": "writes", "step": "plan_facts", "says": json.dumps(planned_ships(**more))}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +127,7 @@ def test_the_command_shows_types_and_counts(
 ) -> None:
     assert main(["schema", "--workspace", str(place.workspace)]) == 0
     shown = capsys.readouterr().out
-    assert "firm: 1 entities" in shown
+    assert "firm: 1 entity" in shown
     assert "ships (number): 2" in shown
     assert "director (from firm to person, one at a time): 2" in shown
     assert main(["graph", "Korb Lines", "--workspace", str(place.workspace)]) == 0
@@ -173,7 +180,8 @@ async def answered(place: Place, rule: dict[str, object], **options: Any) -> Ans
     """The answer of the mode facts, planned by this rule and written without a model."""
     place.server.misbehave(rule)
     role = {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"}
-    with open_session(opened(place.workspace, roles={"decompose": role})) as session:
+    runtime = opened(place.workspace, roles={"decompose": role}, answer_cache=False)
+    with open_session(runtime) as session:
         return await asked(ASKED, session, mode="facts", **options)
 
 
@@ -213,10 +221,29 @@ async def test_a_plan_that_does_not_fit_says_why(
     assert reason in answer.answer
 
 
-async def test_without_a_planner_or_a_schema_the_mode_says_so(place: Place, tmp_path: Path) -> None:
+async def test_without_a_planner_the_mode_says_so(place: Place) -> None:
     with open_session(opened(place.workspace)) as session:
         answer = await asked(ASKED, session, mode="facts")
     assert (answer.fallback, "no model plans" in answer.answer) == ("abstained", True)
+
+
+async def test_imported_triples_answer_and_contradict(tmp_path: Path) -> None:
+    rows = [
+        {"s": "Korb Lines", "p": "ships", "o": ships, "document": name}
+        for name, ships in (("b", "5"), ("a", "6"), ("c", "6"))
+    ]
+    source = write_rows(tmp_path / "t.jsonl", rows)
+    runtime = opened(tmp_path / "ws", graph_schema=SCHEMA)
+    await build_index([source], IndexOptions(), runtime)
+    planner = scripted(PlanFacts, planned_ships())
+    with open_session(runtime) as session:
+        typed = session.graph.typed(None)
+        answer = await answer_from_facts(ASKED, typed, planner, "2024-06-01")
+    assert answer.result.values == ("6",), "what most documents state"
+    assert [note.text for note in answer.notes][-1] == (
+        "Korb Lines: ships is stated as 6 and 5; the first is used"
+    )
+    assert [source.text for source in answer.sources] == ["Korb Lines -[ships]-> 6"]
 
 
 async def test_an_index_without_a_schema_has_no_facts(tmp_path: Path) -> None:
