@@ -118,12 +118,8 @@ def _computed(
     used = {relation.things[row] for row in outcome.rows}
     others = [one for (thing, _), one in views.others.items() if thing in used]
     sources = packed(_sources(outcome, graph.chunk_of), most)
-    return FactAnswer(replace_plan(result, time), sources, others)
-
-
-def replace_plan(result: TableResult, time: str) -> TableResult:
-    """Return a result whose plan names the time as of which it was computed."""
-    return result.model_copy(update={"plan": f"{result.plan}{time}"})
+    timed = result.model_copy(update={"plan": f"{result.plan}{time}"})
+    return FactAnswer(timed, sources, others)
 
 
 def _with_years(outcome: PlanOutcome, relation: FactRelation) -> PlanOutcome:
