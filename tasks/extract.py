@@ -278,17 +278,19 @@ class _Binder:
 
     def _value_at(self, found: CheckedFact, statement: Span) -> tuple[Span, Span]:
         """Return where the value stands, and the sentence around it: the statement, or else the
-        first one of the passage with the value.
+        first one that names the subject and holds the value.
 
         Yes or no, and a name that the passage spells otherwise, stand for the whole statement.
         Raises Unfitting for other values that the passage does not hold.
         """
-        for start, end in (statement, *self._spans):
+        subject = _folded(found.subject)
+        naming = [span for span in self._spans if subject in _folded(self.chunk.text[slice(*span)])]
+        for start, end in (statement, *naming):
             text = self.chunk.text[start:end]
             if place := find_name(text, found.value) or place_of(text, found.value, found.typed):
                 return (start + place[0], start + place[1]), (start, end)
         if found.object is None and found.typed.yes is None:
-            raise Unfitting(f"the passage does not hold {found.value!r}")
+            raise Unfitting(f"no sentence of it holds {found.value!r}")
         return statement, statement
 
     def _kind_of(self, name: str) -> str:

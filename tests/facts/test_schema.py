@@ -204,7 +204,7 @@ def test_a_fact_stands_at_the_characters_of_its_value(
         (fact("Orla Bridge", "height", "1.2 km"), "'height' is no type"),
         (fact("Orla Bridge", "length", "long"), "'long' is no number"),
         (fact("Orla Bridge", "length", "1.2 kg"), "'kg' is no unit of m"),
-        (fact("Orla Bridge", "length", "9 km", "1.2 km long"), "does not hold '9 km'"),
+        (fact("Orla Bridge", "length", "9 km", "1.2 km long"), "no sentence of it holds '9 km'"),
         (
             fact("Orla Bridge", "born", "3 May 1899"),
             "born is of a person, and 'Orla Bridge' is a bridge",
