@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from typing import TypeGuard
 
 from pydantic import BaseModel
 
@@ -42,5 +43,5 @@ def read_schema(value: object) -> object:
     return schema_of(classes)
 
 
-def _is_class(value: object) -> bool:
+def _is_class(value: object) -> TypeGuard[type[BaseModel]]:
     return inspect.isclass(value) and issubclass(value, BaseModel) and value is not BaseModel

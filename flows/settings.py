@@ -328,7 +328,7 @@ def explained(
     """
     first = error.errors(include_url=False, include_input=True)[0]
     path = tuple(map(str, first["loc"]))
-    if path[0] == "graph_schema":
+    if path[:1] == ("graph_schema",):
         path = (SCHEMA, *path[1:])
     if tailoring_file is None:
         place = _place(path, parameters or {})

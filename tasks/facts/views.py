@@ -125,9 +125,9 @@ class FactViews:
         shown: dict[str, Counter[str]] = defaultdict(Counter)
         ends = ((fact.subject, fact.kind) for fact in facts)
         others = ((fact.object, fact.object_kind) for fact in facts if fact.object)
-        for thing, kind in (*ends, *others):
-            if kind in self.schema.kinds:
-                shown[thing][kind] += 1
+        for name, of_fact in (*ends, *others):
+            if of_fact in self.schema.kinds:
+                shown[name][of_fact] += 1
         members: dict[str, list[str]] = {kind: [] for kind in self.schema.kinds}
         for thing in self.things.values():
             counted = shown.get(thing.id)
