@@ -19,6 +19,7 @@ from benchmarks.step_marks import Case, Json, Marks, Outcome, StepReply, StepRow
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld
 from prompts.engine.models import Models
 from prompts.engine.step import Step
+from prompts.extract import Extract, Glean
 from prompts.registry import forms, steps
 
 QUICK_INPUTS = 5
@@ -107,6 +108,8 @@ def chosen_steps(models: Models, wanted: Sequence[str] | None) -> dict[str, Step
     groups: dict[str, list[str]] = {}
     for group in steps():
         for step in forms(group, models):
+            if isinstance(step, Extract | Glean) and "Facts" in type(step).__name__:
+                continue  # they need a schema, which these inputs have not
             own = step.instruction_names[0]
             name = own if own not in every else f"{own} {type(step).__name__}"
             every[name] = step

@@ -16,8 +16,9 @@ from pydantic.fields import FieldInfo
 
 from flows.cli.command import COMMANDS, trellis_app
 from flows.setting_areas import AREAS, IndexSettings, RoleSettings, ServiceSettings
-from flows.settings import DEFAULT_CONFIG, PREFIX, TAILORING_VARIABLES, Settings
+from flows.settings import DEFAULT_CONFIG, PREFIX, SCHEMA, TAILORING_VARIABLES, Settings
 from prompts.engine.models import ROLES
+from prompts.schema import NO_SCHEMA
 from prompts.tailoring import Tailoring
 
 HERE = Path(__file__).resolve().parent
@@ -87,7 +88,8 @@ def _settings() -> Iterator[str]:
 
 
 def _setting_row(name: str, field: FieldInfo) -> str:
-    variable = f"`{PREFIX}{name.upper()}`" if name != "instructions" else f"`[{name}]` in the file"
+    own = SCHEMA if name == "graph_schema" else name
+    variable = f"`{PREFIX}{own.upper()}`" if name != "instructions" else f"`[{name}]` in the file"
     return f"| {variable} | {_values(field)} | {_default(field)} | {_meaning(field)} |"
 
 
@@ -154,7 +156,7 @@ def _bound(kind: Any, bound: object) -> str:
 def _default(field: FieldInfo) -> str:
     others = {"chunk_tokens": IndexSettings.model_fields["chunk_tokens"].default}
     value = field.get_default(call_default_factory=True, validated_data=others)
-    if value is None or value in ({}, (), ""):
+    if value is None or value in ({}, (), "", NO_SCHEMA):
         return "–"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -254,7 +254,9 @@ async def _do(job: Job) -> Outcome:
             outcome = Outcome(vectors=vectors)
         else:
             metered, tailoring = models.metered(meter), settings.tailoring
-            reader = extractor(metered, settings.gleanings, tailoring, settings.claims)
+            reader = extractor(
+                metered, settings.gleanings, tailoring, settings.claims, settings.graph_schema
+            )
             with models.without_history():
                 outcome = Outcome(extracts=await extract(job.chunks, reader, job.weights))
     except (TrellisError, EngineError) as error:

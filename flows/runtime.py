@@ -114,7 +114,13 @@ class Runtime:
     @property
     def extract(self) -> Extract:
         settings = self.settings
-        return extractor(self.models, settings.gleanings, settings.tailoring, settings.claims)
+        return extractor(
+            self.models,
+            settings.gleanings,
+            settings.tailoring,
+            settings.claims,
+            settings.graph_schema,
+        )
 
     @property
     def summarize(self) -> Summarize:

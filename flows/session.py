@@ -16,13 +16,16 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.embedders import Embedder, text_hash
 from prompts.engine.messages import rough_tokens
+from prompts.schema import Schema
 from prompts.text.names_zh import tagged
 from storage.columns import column_of
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.memory import Memory
+from storage.provenance import SCHEMA
 from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
+from tasks.facts.answer import TypedGraph
 from tasks.question_similarity import QuestionFeatures
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.read_reports.points import CitedDocuments
@@ -235,6 +238,24 @@ class GraphReader:
         stored = self._session.generation.vectors.get(model, list(texts.values())) if texts else {}
         vectors = {name: stored[key] for name, key in texts.items() if key in stored}
         return DualLevelIndex(self.index, self.facts, vectors)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the generation's facts; empty where it has none."""
+        stored = self._session.generation.meta.get_meta(SCHEMA)
+        return Schema.model_validate(stored or {})
+
+    def typed(self, only: Sequence[str] | None) -> TypedGraph:
+        """Return the typed facts that these documents (None: all) state."""
+        facts = self._session.generation.facts
+        names = [(alias.entity, alias.name) for alias in self._stored.aliases()]
+        return TypedGraph(
+            self.schema,
+            facts.things(list(self.schema.kinds), only),
+            lambda day: facts.facts(day, only),
+            names,
+            self.index.chunk,
+        )
 
     def claims(self, entities: Sequence[str]) -> list[Claim]:
         return self._stored.claims(entities)

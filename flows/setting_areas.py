@@ -24,11 +24,13 @@ from pydantic import (
     field_validator,
 )
 
+from flows.graph_schema import read_schema
 from flows.orchestration.secret_blocks import secret_of
 from flows.own_prompts import check_instructions, read_instructions
 from prompts.engine.effort import Effort, HelperStep, Profile
 from prompts.engine.providers import OFFLINE, Backend, GgufSettings
 from prompts.engine.roles import Role
+from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
 
 # A key may be "prefect-secret:NAME", which names a secret block of Prefect's.
@@ -327,6 +329,10 @@ class IndexSettings(Area):
     failure_limit: Share = 0.1
     """The share of a run's passages, entities or reports that may fail; if more fail, nothing is
     published."""
+    graph_schema: Annotated[Schema, BeforeValidator(read_schema)] = NO_SCHEMA
+    """Kinds with attributes, and relations with the kinds at their ends: the table `[schema]` of
+    the settings file, or `module` or `module:Name` of classes of pydantic
+    ([typed facts](howto.md#ask-typed-facts))."""
     tailoring: Tailoring = UNTAILORED
     """Persona, language, kinds of entities and examples
     ([tailoring](howto.md#fit-the-prompts-to-your-field))."""

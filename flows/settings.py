@@ -36,10 +36,12 @@ from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_
 from prompts.engine.providers import OFFLINE, GgufSettings, ModelChoice
 from prompts.engine.roles import BACKGROUND, ROLES, CallSettings, Role
 from prompts.engine.spending import window_of
+from prompts.schema import AttributeType, KindType, RelationType, Schema
 from prompts.tailoring import (
     EntityType,
     Example,
     ExampleEntity,
+    ExampleFact,
     ExampleRelation,
     Tailoring,
     Unfit,
@@ -57,6 +59,8 @@ PROGRAMS_FOLDER = "programs"
 HIDDEN = "(hidden)"
 # The fields of a tailoring that have variables.
 TAILORING_VARIABLES = ("persona", "language", "entity_types")
+# What files and the variable call the setting `graph_schema`: pydantic has a `schema` of its own.
+SCHEMA = "schema"
 # The tables of a settings file by their keys.
 TABLES: dict[str, type[BaseModel]] = {
     "roles": RoleSettings,
@@ -66,6 +70,13 @@ TABLES: dict[str, type[BaseModel]] = {
     "examples": Example,
     "entities": ExampleEntity,
     "relations": ExampleRelation,
+    "facts": ExampleFact,
+}
+SCHEMA_TABLES: dict[str, type[BaseModel]] = {
+    SCHEMA: Schema,
+    "kinds": KindType,
+    "attributes": AttributeType,
+    "relations": RelationType,
 }
 
 
@@ -103,6 +114,7 @@ class Settings(AllAreas, BaseSettings):
             init_settings,
             env_settings,
             InitSettingsSource(settings_cls, _roles_of_environment()),
+            InitSettingsSource(settings_cls, _schema_of_environment()),
             InitSettingsSource(settings_cls, _values_of_file()),
             WorkspaceTailoring(settings_cls),
         )
@@ -238,10 +250,11 @@ def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
 def variables() -> dict[str, tuple[str, ...]]:
     """Return the path of each variable's setting."""
     plain = Settings.model_fields.keys() - {"roles", "service", "tailoring", "instructions"}
-    paths: list[tuple[str, ...]] = [(name,) for name in plain]
+    paths: list[tuple[str, ...]] = [(name,) for name in plain - {"graph_schema"}]
     paths += [("service", name) for name in ServiceSettings.model_fields]
     paths += [("tailoring", name) for name in TAILORING_VARIABLES]
     names = {f"{PREFIX}{'_'.join(path).upper()}": path for path in paths}
+    names[f"{PREFIX}{SCHEMA.upper()}"] = ("graph_schema",)
     for role, field in product(ROLES, RoleSettings.model_fields):
         suffix = "" if field == "model" else f"_{field.upper()}"
         names[f"{PREFIX}LM_{role.upper()}{suffix}"] = ("roles", role, field)
@@ -257,6 +270,12 @@ def _roles_of_environment() -> dict[str, Any]:
     return {"roles": dict(roles)} if roles else {}
 
 
+def _schema_of_environment() -> dict[str, Any]:
+    """Read `TRELLIS_SCHEMA`."""
+    value = os.environ.get(f"{PREFIX}{SCHEMA.upper()}")
+    return {"graph_schema": value} if value else {}
+
+
 def settings_file() -> Path:
     """Return the path of the settings file, which need not exist."""
     return Path(os.environ.get(CONFIG) or DEFAULT_CONFIG)
@@ -270,9 +289,10 @@ def _values_of_file() -> dict[str, Any]:
             raise SettingsError(CONFIG, str(path), "the path of a file that exists")
         return {}
     try:
-        return tomllib.loads(text_of_file(path))
+        values = tomllib.loads(text_of_file(path))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, tables too deep
         raise SettingsFileError(path, error) from error
+    return {"graph_schema" if name == SCHEMA else name: each for name, each in values.items()}
 
 
 class WorkspaceTailoring(PydanticBaseSettingsSource):
@@ -308,6 +328,8 @@ def explained(
     """
     first = error.errors(include_url=False, include_input=True)[0]
     path = tuple(map(str, first["loc"]))
+    if path[:1] == ("graph_schema",):
+        path = (SCHEMA, *path[1:])
     if tailoring_file is None:
         place = _place(path, parameters or {})
     else:
@@ -317,7 +339,8 @@ def explained(
     if isinstance(cause, Unfit):
         return SettingsError(name, cause.value[:80], cause.expected)
     if first["type"] == "extra_forbidden":
-        table = next((TABLES[part] for part in reversed(path[:-1]) if part in TABLES), Settings)
+        tables = SCHEMA_TABLES if path[0] == SCHEMA else TABLES
+        table = next((tables[part] for part in reversed(path[:-1]) if part in tables), Settings)
         near = difflib.get_close_matches(path[-1], table.model_fields, n=3)
         return UnknownSetting(name, near or sorted(table.model_fields))
     if first["type"] == "missing":
@@ -336,6 +359,7 @@ def _place(path: tuple[str, ...], parameters: Mapping[str, object]) -> str:
     """Return the variable or file that sets a value; nothing for a parameter."""
     if path[0] in parameters:
         return ""
+    path = ("graph_schema", *path[1:]) if path[0] == SCHEMA else path
     named = (name for name, setting in variables().items() if path[: len(setting)] == setting)
     variable = next((name for name in named if os.environ.get(name)), "")
     return variable or str(settings_file())

@@ -13,6 +13,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
+from prompts.engine.effort import Profile
 from prompts.engine.helper import helped
 from prompts.engine.messages import Doubtful
 from prompts.engine.models import Models
@@ -23,11 +24,13 @@ from prompts.extracted import (
     ClaimFound,
     EntityFound,
     Extracted,
+    FactFound,
     RelationFound,
     known,
     merge,
 )
 from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
+from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
@@ -38,9 +41,15 @@ __all__ = [
     "EntityFound",
     "Extract",
     "ExtractBriefly",
+    "ExtractFacts",
+    "ExtractFactsBriefly",
+    "ExtractFactsWithClaims",
     "ExtractWithClaims",
     "Extracted",
+    "FactFound",
     "Glean",
+    "GleanFacts",
+    "GleanFactsWithClaims",
     "GleanWithClaims",
     "RelationFound",
     "extract_offline",
@@ -63,6 +72,7 @@ class _ReadPassage(dspy.Signature):
 
 
 _KINDS = "{kinds}"  # where the configured kinds stand in the instruction
+_TYPES = "{types}"  # where the types of facts do
 _GRAPH = """\
 Entities: every named thing of one of these kinds.
 - name: the fullest form, spelt the same in all lines; never a pronoun or "the company".
@@ -84,6 +94,19 @@ accusation, sanction, denial, promise, decision, measurement or forecast.
 - status: true where it is given as a fact, false where denied, else suspected.
 - since, until: as 2024-05-31, 2024-05 or 2024.
 - description: a full sentence. quote: the words of the passage, copied exactly."""
+_FACTS = """\
+Facts: every statement of one of these types, and of no other type.
+
+{types}
+
+Of each fact
+- subject: a listed entity. type: one of these names, spelt alike.
+- value: the words of the passage, a figure with its unit; yes or no where the type says so; for a
+relation a listed entity.
+- since, until: when it began and ceased to hold, where the passage says so; as 2024-05-31, 2024-05
+or 2024.
+- quote: the words of the passage that state it, copied exactly.
+- What is a fact is not listed as a relation again."""
 _EXTRACT = """\
 List what a passage says as lines of a knowledge graph. Each line must be understood without the
 passage. Add nothing that the passage does not say. Read rows of tables like sentences under their
@@ -116,6 +139,28 @@ class GleanClaims(_ReadPassage):
     found: Extracted = dspy.OutputField()
 
 
+class ReadFacts(_ReadPassage):
+    __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_FACTS}"
+    found: Extracted = dspy.OutputField()
+
+
+class ReadFactsAndClaims(_ReadPassage):
+    __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}\n\n{_FACTS}"
+    found: Extracted = dspy.OutputField()
+
+
+class MissedFacts(_ReadPassage):
+    __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_FACTS}"
+    known: list[str] = dspy.InputField()
+    found: Extracted = dspy.OutputField()
+
+
+class MissedFactsAndClaims(_ReadPassage):
+    __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}\n\n{_FACTS}"
+    known: list[str] = dspy.InputField()
+    found: Extracted = dspy.OutputField()
+
+
 # The most that a small model lists; it fills a bounded list, and repeats itself in an open one.
 MOST_LISTED = 20
 
@@ -137,7 +182,16 @@ class RelationListed(BaseModel):
     description: str = Field(max_length=160)
 
 
-Listed = TypeVar("Listed", EntityListed, RelationListed)
+class FactListed(BaseModel):
+    """A fact of a type of the schema in few words."""
+
+    subject: str = Field(min_length=1, max_length=80)
+    type: str = Field(min_length=1, max_length=40)
+    value: str = Field(min_length=1, max_length=80)
+    since: str = Field(max_length=20)
+
+
+Listed = TypeVar("Listed", EntityListed, RelationListed, FactListed)
 
 
 class GraphListed(BaseModel):
@@ -161,6 +215,35 @@ class ListGraph(_ReadPassage):
     """
 
     found: GraphListed = dspy.OutputField()
+
+
+class FactsListed(BaseModel):
+    """What a small model lists of a passage where there is a schema."""
+
+    entities: list[EntityListed] = Field(default_factory=list, max_length=MOST_LISTED)
+    facts: list[FactListed] = Field(default_factory=list, max_length=MOST_LISTED)
+
+    def extracted(self) -> Extracted:
+        """The same as any other extraction."""
+        return Extracted.model_validate(self.model_dump())
+
+
+class ListFacts(_ReadPassage):
+    """List what the passage says. Add nothing that it does not say.
+
+    - entities: everything that the passage names, each with its full name, its kind (one of
+    {kinds}) and a short description from the passage.
+    - facts: every statement of one of these types, and of no other type, with its subject (one of
+    the entities), the name of the type, the value in the words of the passage (yes or no where the
+    type says so, for a relation one of the entities), and since when it holds (as 2024-05 or 2024,
+    else empty).
+
+    The types:
+
+    {types}
+    """
+
+    found: FactsListed = dspy.OutputField()
 
 
 # The examples where the settings have none; passages get those in their script.
@@ -273,8 +356,14 @@ class _ReadingStep(TailoredStep):
     writes_in = "passage"
     examples = EXAMPLES
 
-    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED) -> None:
-        super().__init__(models, tailoring)
+    def __init__(
+        self,
+        models: Models | None = None,
+        tailoring: Tailoring = UNTAILORED,
+        schema: Schema = NO_SCHEMA,
+    ) -> None:
+        super().__init__(models, schema.tailored(tailoring))
+        self.schema = schema
         self.demos = [_shown(example) for example in tailoring.examples]
 
     @property
@@ -284,13 +373,13 @@ class _ReadingStep(TailoredStep):
 
     @property
     def instruction(self) -> str:
-        """The instruction with the configured kinds in their place, or at its end."""
+        """The instruction with the configured kinds and types in their places, or at its end."""
         text, kinds = super().instruction, neutralise(self._shown_kinds)
-        return (
-            text.replace(_KINDS, kinds)
-            if _KINDS in text
-            else f"{text}\n\nKinds of entities: {kinds}"
-        )
+        if _KINDS not in text:
+            text += f"\n\nKinds of entities: {_KINDS}"
+        if _TYPES not in text and self.schema:
+            text += f"\n\nTypes of facts:\n{_TYPES}"
+        return text.replace(_KINDS, kinds).replace(_TYPES, neutralise(self.schema.shown))
 
     @property
     def _shown_kinds(self) -> str:
@@ -303,8 +392,13 @@ class Glean(_ReadingStep):
     step = "glean"
     task: ClassVar[type[dspy.Signature]] = GleanGraph
 
-    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED) -> None:
-        super().__init__(models, tailoring)
+    def __init__(
+        self,
+        models: Models | None = None,
+        tailoring: Tailoring = UNTAILORED,
+        schema: Schema = NO_SCHEMA,
+    ) -> None:
+        super().__init__(models, tailoring, schema)
         self.demos = [_missed(example) for example in self.demos]
 
     @property
@@ -320,6 +414,20 @@ class GleanWithClaims(Glean):
     output_format = StepAdapter(E="entities", R="relations", C="claims")
 
 
+class GleanFacts(Glean):
+    """`Glean` with the facts of a schema."""
+
+    task = MissedFacts
+    output_format = StepAdapter(E="entities", R="relations", F="facts")
+
+
+class GleanFactsWithClaims(Glean):
+    """`Glean` with the facts of a schema and with claims."""
+
+    task = MissedFactsAndClaims
+    output_format = StepAdapter(E="entities", R="relations", C="claims", F="facts")
+
+
 class Extract(_ReadingStep):
     """A passage → its entities and relations; up to `gleanings` more calls add what it missed."""
 
@@ -328,22 +436,33 @@ class Extract(_ReadingStep):
     further: ClassVar[type[Glean]] = Glean
 
     def __init__(
-        self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED
+        self,
+        models: Models | None = None,
+        gleanings: int = 0,
+        tailoring: Tailoring = UNTAILORED,
+        schema: Schema = NO_SCHEMA,
     ) -> None:
-        super().__init__(models, tailoring)
+        super().__init__(models, tailoring, schema)
         self.gleanings = gleanings
 
     @property
     def own_author(self) -> str:
-        """The author; offline its version of the rules and the configured kinds."""
+        """The author, with the schema; offline its version of the rules and the configured
+        kinds.
+        """
+        checked = f", schema {self.schema.digest}" if self.schema else ""
         if self.is_offline:
             kinds = self.tailoring.digest("entity_types")
             name = f"{self.models.name(self.role)}, rules {WORDS_VERSION}"
-            return name + (f", tailored {kinds}" if kinds else "")
-        more = self.further(self.models, self.tailoring)
-        return super().own_author + (
-            f", {self.gleanings} gleanings {more.module.prompt_hash}" if self.gleanings else ""
-        )
+            return name + (f", tailored {kinds}" if kinds else "") + checked
+        gleaned = ""
+        if self.gleanings:
+            gleaned = f", {self.gleanings} gleanings {self._glean.module.prompt_hash}"
+        return super().own_author + gleaned + checked
+
+    @property
+    def _glean(self) -> Glean:
+        return self.further(self.models, self.tailoring, self.schema)
 
     async def run(self, title: str, passage: str) -> Extracted:
         """What the passage holds; an entity of no configured kind is a "thing"."""
@@ -351,9 +470,9 @@ class Extract(_ReadingStep):
             extracted = extract_offline(title, passage)
         else:
             asked = {"title": title, "passage": passage}
-            found: Extracted | GraphListed = (await self.acall(**asked)).found
+            found: Extracted | GraphListed | FactsListed = (await self.acall(**asked)).found
             extracted = await self._gleaned(
-                found.extracted() if isinstance(found, GraphListed) else found, asked
+                found if isinstance(found, Extracted) else found.extracted(), asked
             )
         kinds = [self.tailoring.kind(entity.kind) for entity in extracted.entities]
         entities = [
@@ -374,7 +493,7 @@ class Extract(_ReadingStep):
 
     async def _gleaned(self, extracted: Extracted, asked: Mapping[str, object]) -> Extracted:
         """The result with what further rounds add; a round that adds nothing is the last."""
-        more = self.further(self.models, self.tailoring)
+        more = self._glean
         more.lm = self.lm
         for _ in range(self.gleanings):
             further = await helped(
@@ -399,9 +518,13 @@ class ExtractBriefly(Extract):
     examples = ()
 
     def __init__(
-        self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED
+        self,
+        models: Models | None = None,
+        gleanings: int = 0,
+        tailoring: Tailoring = UNTAILORED,
+        schema: Schema = NO_SCHEMA,
     ) -> None:
-        super().__init__(models, gleanings, tailoring)
+        super().__init__(models, gleanings, tailoring, schema)
         self.demos = [_briefly(example) for example in self.demos]
 
     @property
@@ -418,12 +541,64 @@ class ExtractWithClaims(Extract):
     further = GleanWithClaims
 
 
-def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
+class ExtractFacts(Extract):
+    """`Extract` with the facts of a schema, from the same call."""
+
+    task = ReadFacts
+    output_format = StepAdapter(E="entities", R="relations", F="facts")
+    further = GleanFacts
+
+
+class ExtractFactsWithClaims(Extract):
+    """`Extract` with the facts of a schema and with claims, from the same call."""
+
+    task = ReadFactsAndClaims
+    output_format = StepAdapter(E="entities", R="relations", C="claims", F="facts")
+    further = GleanFactsWithClaims
+
+
+class ExtractFactsBriefly(Extract):
+    """`ExtractFacts` for a small model: entities and facts, bounded as in `ExtractBriefly`."""
+
+    task = ListFacts
+    output_format = StepAdapter(items=True, bounded=True)
+    further = GleanFacts
+    examples = ()
+
+    def __init__(
+        self,
+        models: Models | None = None,
+        gleanings: int = 0,
+        tailoring: Tailoring = UNTAILORED,
+        schema: Schema = NO_SCHEMA,
+    ) -> None:
+        super().__init__(models, gleanings, tailoring, schema)
+        self.demos = [_facts_briefly(example) for example in self.demos]
+
+    @property
+    def _shown_kinds(self) -> str:
+        return ", ".join(kind.partition(" (")[0] for kind in self.tailoring.kinds)
+
+
+def extractor(
+    models: Models,
+    gleanings: int,
+    tailoring: Tailoring,
+    claims: bool,
+    schema: Schema = NO_SCHEMA,
+) -> Extract:
     """The step that extracts. `claims` asks a model for them; offline they are always found."""
+    kind = extract_step(claims=claims, facts=bool(schema), profile=models.policy.profile)
+    return kind(models, gleanings, tailoring, schema)
+
+
+def extract_step(*, claims: bool, facts: bool, profile: Profile) -> type[Extract]:
+    """The class of the step that extracts."""
     if claims:
-        return ExtractWithClaims(models, gleanings, tailoring)
-    small = models.policy.profile == "small"
-    return (ExtractBriefly if small else Extract)(models, gleanings, tailoring)
+        return ExtractFactsWithClaims if facts else ExtractWithClaims
+    if profile == "small":
+        return ExtractFactsBriefly if facts else ExtractBriefly
+    return ExtractFacts if facts else Extract
 
 
 def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
@@ -434,6 +609,16 @@ def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
         relations=[
             _cut_to(RelationListed, relation) for relation in extracted.relations[:MOST_LISTED]
         ],
+    )
+    return {**shown, "found": listed}
+
+
+def _facts_briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
+    """An example in the form for a small model where there is a schema."""
+    extracted: Extracted = shown["found"]
+    listed = FactsListed.model_construct(
+        entities=[_cut_to(EntityListed, entity) for entity in extracted.entities[:MOST_LISTED]],
+        facts=[_cut_to(FactListed, fact) for fact in extracted.facts[:MOST_LISTED]],
     )
     return {**shown, "found": listed}
 
@@ -462,17 +647,21 @@ def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
         relation for relation in extracted.relations if {relation.source, relation.target} & names
     ]
     claims = [claim for claim in extracted.claims if {claim.subject, claim.object} & names]
+    facts = [fact for fact in extracted.facts if {fact.subject, fact.value} & names]
     listed = Extracted(
         entities=extracted.entities[:-1],
         relations=[relation for relation in extracted.relations if relation not in relations],
         claims=[claim for claim in extracted.claims if claim not in claims],
+        facts=[fact for fact in extracted.facts if fact not in facts],
     )
-    missed = Extracted(entities=extracted.entities[-1:], relations=relations, claims=claims)
+    missed = Extracted(
+        entities=extracted.entities[-1:], relations=relations, claims=claims, facts=facts
+    )
     return {**shown, "known": known(listed), "found": missed}
 
 
 def _found(example: Example) -> Extracted:
     """The records of an example, neutralised like any input."""
     return Extracted.model_validate(
-        neutralised(example.model_dump(include={"entities", "relations"}))
+        neutralised(example.model_dump(include={"entities", "relations", "facts"}))
     )

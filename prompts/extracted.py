@@ -1,9 +1,11 @@
 """What extraction yields of a passage: entities, the relations between them, and claims."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from prompts.text.words import fold
 
@@ -62,12 +64,26 @@ class ClaimFound(BaseModel):
     quote: str = ""
 
 
+class FactFound(BaseModel):
+    """A fact of a type of the schema: the value of an attribute, or the other end of a relation."""
+
+    subject: str = Field(min_length=1)
+    type: str = Field(min_length=1)
+    value: str = Field(min_length=1)
+    since: OrNothing = ""
+    until: OrNothing = ""
+    quote: str = ""
+
+
 class Extracted(BaseModel):
-    """All that a passage yields."""
+    """All that a passage yields. Facts are asked for where there is a schema alone, so the form of
+    the other prompts does not name them.
+    """
 
     entities: list[EntityFound] = Field(default_factory=list)
     relations: list[RelationFound] = Field(default_factory=list)
     claims: list[ClaimFound] = Field(default_factory=list)
+    facts: SkipJsonSchema[list[FactFound]] = Field(default_factory=list)
 
 
 Found = EntityFound | RelationFound | ClaimFound
@@ -94,18 +110,29 @@ def merge(first: Extracted, more: Extracted) -> Extracted:
         entities=[*first.entities, *filter(is_new, more.entities)],
         relations=[*first.relations, *filter(is_new, more.relations)],
         claims=[*first.claims, *filter(is_new, more.claims)],
+        facts=_different([*first.facts, *more.facts]),
     )
 
 
 def known(extracted: Extracted) -> list[str]:
-    """Distinct names, statements and claims, as a further round reads them."""
+    """Distinct names, statements, claims and facts, as a further round reads them."""
     names = [entity.name for entity in extracted.entities]
     stated = [
         f"{relation.source} -[{relation.predicate}]-> {relation.target}"
         for relation in extracted.relations
     ]
     claimed = [f"{claim.subject}: {claim.description}" for claim in extracted.claims]
-    return list(dict.fromkeys([*names, *stated, *claimed]))
+    facts = [f"{fact.subject}: {fact.type} = {fact.value}" for fact in extracted.facts]
+    return list(dict.fromkeys([*names, *stated, *claimed, *facts]))
+
+
+def _different(facts: Sequence[FactFound]) -> list[FactFound]:
+    """Each fact once: the first that says it, whatever its quote."""
+    kept: dict[tuple[str, ...], FactFound] = {}
+    for fact in facts:
+        parts = (fact.subject, fact.type, fact.value, fact.since, fact.until)
+        kept.setdefault(tuple(" ".join(fold(part).split()) for part in parts), fact)
+    return list(kept.values())
 
 
 def _about(record: Found) -> tuple[str, ...]:

@@ -113,13 +113,25 @@ class ExampleRelation(_TailoringValue):
     keys: tuple[Line, ...] = ()
 
 
+class ExampleFact(_TailoringValue):
+    """A fact of a type of the schema, about one of the example's entities."""
+
+    subject: Line
+    type: Line
+    value: Line
+    since: Line = ""
+    until: Line = ""
+    quote: Line = ""
+
+
 class Example(_TailoringValue):
-    """A passage with all that is to be found in it."""
+    """A passage with all that is to be found in it; facts where there is a schema."""
 
     title: Line = ""
     passage: Text
     entities: tuple[ExampleEntity, ...]
     relations: tuple[ExampleRelation, ...] = ()
+    facts: tuple[ExampleFact, ...] = ()
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
@@ -128,9 +140,8 @@ class Example(_TailoringValue):
         for name in names:
             if not name or name not in text:
                 raise Unfit(name, "names exactly as the example's passage or title writes them")
-        for end in (
-            end for relation in self.relations for end in (relation.source, relation.target)
-        ):
+        ends = [end for relation in self.relations for end in (relation.source, relation.target)]
+        for end in (*ends, *(fact.subject for fact in self.facts)):
             if end not in names:
                 raise Unfit(
                     end, f"the example's entities as ends of its relations: {', '.join(names)}"
@@ -139,7 +150,7 @@ class Example(_TailoringValue):
 
     def tokens(self) -> int:
         """Its tokens in a prompt, estimated."""
-        items = [*self.entities, *self.relations]
+        items = [*self.entities, *self.relations, *self.facts]
         return sum(
             map(
                 rough_tokens,

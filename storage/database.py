@@ -24,7 +24,7 @@ from storage.errors import StorageError, WorkspaceFormatError
 from storage.faults import faults_told
 from storage.records import Record
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]

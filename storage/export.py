@@ -29,12 +29,15 @@ def export(generation: OpenGeneration) -> Export:
             r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations
         ],
         "claim_mentions": [c._asdict() for e in extractions for c in e.claims],
+        "fact_mentions": [f._asdict() for e in extractions for f in e.facts],
+        "left_out_facts": [f._asdict() for e in extractions for f in e.left_out],
         "entities": [asdict(e) for e in graph.entities()],
         "aliases": [a.model_dump(mode="json") for a in graph.aliases()],
         "entity_occurrences": [o._asdict() for o in graph.occurrences("entity")],
         "relations": [asdict(r) | {"keys": list(r.keys)} for r in graph.relations()],
         "relation_occurrences": [o._asdict() for o in graph.occurrences("relation")],
         "claims": [c.model_dump(mode="json") for c in graph.claims()],
+        "facts": [f.model_dump(mode="json") for f in generation.facts.facts()],
         "communities": [
             asdict(c) | {"members": list(c.members)} for c in communities.communities()
         ],
@@ -49,7 +52,7 @@ def _text(row: JsonRow) -> str:
 
 # --- comparison ---
 
-Kind = Literal["documents", "entities", "relations", "claims", "communities", "reports"]
+Kind = Literal["documents", "entities", "relations", "claims", "facts", "communities", "reports"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # The compared fields of each kind, which are columns of its query below.
@@ -58,6 +61,7 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
     "entities": ("name", "kind", "description", "aliases", "mentions", "degree"),
     "relations": ("description", "count", "keys"),
     "claims": ("status", "since", "until", "documents"),
+    "facts": ("since", "until", "documents"),
     "communities": ("level", "members"),
     "reports": ("title", "summary", "rating", "findings"),
 }
@@ -85,6 +89,16 @@ _QUERIES: dict[Kind, str] = {
                coalesce(min(m.since), '') AS since, coalesce(max(m.until), '') AS until,
                list(DISTINCT c.document ORDER BY c.document) AS documents
         FROM claims AS m JOIN chunks AS c ON c.id = m.chunk GROUP BY 1
+    """,
+    # The same of a fact: what it says of its subject.
+    "facts": """
+        SELECT 'fct_' || md5(concat_ws(chr(31), f.subject, f.type, f.said))[:16] AS id,
+               any_value(s.name || ': ' || f.type || ' = ' || coalesce(o.name, f.value)) AS label,
+               coalesce(min(f.valid_from), '') AS since, coalesce(max(f.valid_to), '') AS until,
+               list(DISTINCT c.document ORDER BY c.document) AS documents
+        FROM facts AS f JOIN chunks AS c ON c.id = f.chunk JOIN entities AS s ON s.id = f.subject
+            LEFT JOIN entities AS o ON o.id = f.object
+        GROUP BY 1
     """,
     "communities": """
         SELECT c.id,

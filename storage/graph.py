@@ -11,6 +11,7 @@ from typing import Literal
 from storage.columns import Columns
 from storage.database import (
     CHUNKS_IN_ORDER,
+    Column,
     Selection,
     SparseCounts,
     Store,
@@ -19,11 +20,13 @@ from storage.database import (
     sparse_counts,
 )
 from storage.errors import NotFound
+from storage.facts import unknown_as_text
 from storage.graph_records import (
     Alias,
     Claim,
     Community,
     Entity,
+    Fact,
     Finding,
     Occurrence,
     Relation,
@@ -49,6 +52,7 @@ class GraphRows:
     relations: Sequence[Relation] = ()
     relation_occurrences: Sequence[Occurrence] = ()
     claims: Sequence[Claim] = ()
+    facts: Sequence[Fact] = ()
     strengths: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -111,6 +115,7 @@ class GraphStore(Store):
         """
         relations = None if entities is None else self._ids("edges", "source, target", entities)
         claims = None if entities is None else self._ids("claims", "subject, object", entities)
+        facts = None if entities is None else self._ids("facts", "subject, object", entities)
         strengths = [
             rows.strengths.get(relation.id, relation.weight) for relation in rows.relations
         ]
@@ -122,10 +127,12 @@ class GraphStore(Store):
                 ("edges", "id", relations, rows.relations),
                 ("relation_occurrences", "item", relations, rows.relation_occurrences),
                 ("claims", "id", claims, rows.claims),
+                ("facts", "id", facts, rows.facts),
             ):
                 self._db.delete(table, column, ids)
                 if records:
-                    more = {"strength": strengths} if table == "edges" else None
+                    more: dict[str, Column] = {"strength": strengths} if table == "edges" else {}
+                    more |= unknown_as_text(rows.facts) if table == "facts" else {}
                     names = [name for name in field_names(type(records[0])) if name != "weight"]
                     self._db.insert_records(table, records, names, more)
 

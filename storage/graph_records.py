@@ -60,6 +60,52 @@ class ClaimMention(NamedTuple):
     description: str = ""
 
 
+class FactMention(NamedTuple):
+    """A fact of a type of the schema at one place; the span is its value's.
+
+    `object` is the other end of a relation, None for an attribute, whose value is the `number` in
+    `unit`, the `day` (an ISO date, its month or its year), `yes` (or no), or the text `value`
+    itself. `kind` and `object_kind` are those of its ends. The sentence, row or line that states it
+    begins `before` characters before the value and ends `after` characters after it. `valid_from`
+    and `valid_to` are the first and the last day (ISO) on which it holds, None where the text does
+    not say. At one time a `single` fact has one value.
+    """
+
+    chunk: str
+    subject: str
+    type: str
+    start: int
+    end: int
+    before: int
+    after: int
+    kind: str
+    single: bool
+    value: str
+    object: str | None = None
+    object_kind: str = ""
+    number: float | None = None
+    unit: str = ""
+    day: str = ""
+    yes: bool | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+    @property
+    def statement(self) -> tuple[int, int]:
+        """The span of what states it."""
+        return self.start - self.before, self.end + self.after
+
+
+class LeftOutFact(NamedTuple):
+    """A fact that a model or a triple gave and that is not kept, and why."""
+
+    chunk: str
+    subject: str
+    type: str
+    value: str
+    reason: str
+
+
 class Extraction(NamedTuple):
     """What was extracted from one chunk (GraphRAG, section 2.2; LightRAG, `Recog`)."""
 
@@ -67,6 +113,8 @@ class Extraction(NamedTuple):
     mentions: tuple[Mention, ...] = ()
     relations: tuple[RelationMention, ...] = ()
     claims: tuple[ClaimMention, ...] = ()
+    facts: tuple[FactMention, ...] = ()
+    left_out: tuple[LeftOutFact, ...] = ()
 
 
 class Alias(Record):
@@ -128,6 +176,35 @@ class Claim(Record):
     chunk: str
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact about an entity (`subject`) at one place; see `FactMention` for the other fields.
+
+    `said` is the same for facts that say the same of their subject, however they are worded.
+    """
+
+    id: str
+    subject: str
+    type: str
+    said: str
+    chunk: str
+    start: int
+    end: int
+    before: int
+    after: int
+    kind: str
+    single: bool
+    value: str
+    object: str | None
+    object_kind: str
+    number: float | None
+    unit: str
+    day: str
+    yes: bool | None
+    valid_from: str | None
+    valid_to: str | None
 
 
 class Occurrence(NamedTuple):

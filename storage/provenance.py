@@ -11,12 +11,22 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from storage.database import Selection, Store, field_names, selection
-from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
+from storage.database import Column, Selection, Store, field_names, selection
+from storage.facts import unknown_as_text
+from storage.graph_records import (
+    ClaimMention,
+    Extraction,
+    FactMention,
+    LeftOutFact,
+    Mention,
+    RelationMention,
+)
 from storage.records import DeadLetter, by_key
 from storage.run_records import UsageRow
 
-T = TypeVar("T", Mention, RelationMention, ClaimMention)
+_TABLES = ("mentions", "relation_mentions", "claim_mentions", "fact_mentions", "left_out_facts")
+
+T = TypeVar("T", Mention, RelationMention, ClaimMention, FactMention, LeftOutFact)
 
 
 class ExtractionStore(Store):
@@ -28,11 +38,20 @@ class ExtractionStore(Store):
         mentions = self._by_chunk(Mention, "mentions", where)
         relations = self._by_chunk(RelationMention, "relation_mentions", where)
         claims = self._by_chunk(ClaimMention, "claim_mentions", where)
+        facts = self._by_chunk(FactMention, "fact_mentions", where)
+        left_out = self._by_chunk(LeftOutFact, "left_out_facts", where)
         extracted = self._db.strings(
             f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1]
         )
         return [
-            Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c]))
+            Extraction(
+                c,
+                tuple(mentions[c]),
+                tuple(relations[c]),
+                tuple(claims[c]),
+                tuple(facts[c]),
+                tuple(left_out[c]),
+            )
             for c in extracted
         ]
 
@@ -85,17 +104,28 @@ class ExtractionStore(Store):
             # A deletion reads the whole table, so it names only chunks that are there.
             where, parameters = selection("chunk", chunks)
             before = self._db.strings(f"SELECT chunk FROM extractions WHERE {where}", parameters)
-            for table in ("extractions", "mentions", "relation_mentions", "claim_mentions"):
+            for table in ("extractions", *_TABLES):
                 self._db.delete(table, "chunk", before)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
             self._insert("mentions", Mention, [e.mentions for e in extractions])
             self._insert("relation_mentions", RelationMention, [e.relations for e in extractions])
             self._insert("claim_mentions", ClaimMention, [e.claims for e in extractions])
+            facts = [e.facts for e in extractions]
+            numbers = unknown_as_text([fact for group in facts for fact in group])
+            self._insert("fact_mentions", FactMention, facts, numbers)
+            self._insert("left_out_facts", LeftOutFact, [e.left_out for e in extractions])
 
-    def _insert(self, table: str, kind: type[T], groups: Sequence[Sequence[T]]) -> None:
+    def _insert(
+        self,
+        table: str,
+        kind: type[T],
+        groups: Sequence[Sequence[T]],
+        columns: Mapping[str, Column] | None = None,
+    ) -> None:
         records = [record for group in groups for record in group]
         ordinals = [ordinal for group in groups for ordinal in range(len(group))]
-        self._db.insert_records(table, records, kind._fields, {"ordinal": ordinals})
+        more: dict[str, Column] = {"ordinal": ordinals, **(columns or {})}
+        self._db.insert_records(table, records, kind._fields, more)
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Store failed work in place of letters with the same item and step."""
@@ -127,6 +157,9 @@ _COUNTED = (
     "windows",
     "dead_letters",
 )
+
+
+SCHEMA = "schema"  # key in `meta`: the schema that the facts were checked against
 
 
 class MetaStore(Store):

@@ -41,6 +41,16 @@ CREATE TABLE claim_mentions (
     status VARCHAR NOT NULL, since VARCHAR, until VARCHAR, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL,
     description VARCHAR NOT NULL
 );
+CREATE TABLE fact_mentions (  -- facts of the types of a schema
+    chunk VARCHAR NOT NULL, ordinal INTEGER NOT NULL, subject VARCHAR NOT NULL, type VARCHAR NOT NULL,
+    start_at INTEGER NOT NULL, end_at INTEGER NOT NULL, before INTEGER NOT NULL, after INTEGER NOT NULL, kind VARCHAR NOT NULL,
+    single BOOLEAN NOT NULL, value VARCHAR NOT NULL, object VARCHAR, object_kind VARCHAR NOT NULL, number DOUBLE, unit VARCHAR NOT NULL,
+    day VARCHAR NOT NULL, yes BOOLEAN, valid_from VARCHAR, valid_to VARCHAR
+);
+CREATE TABLE left_out_facts (  -- what breaks the schema
+    chunk VARCHAR NOT NULL, ordinal INTEGER NOT NULL, subject VARCHAR NOT NULL, type VARCHAR NOT NULL, value VARCHAR NOT NULL,
+    reason VARCHAR NOT NULL
+);
 CREATE TABLE dead_letters (item VARCHAR NOT NULL, step VARCHAR NOT NULL, error VARCHAR NOT NULL, remedy VARCHAR NOT NULL);
 
 -- the graph
@@ -61,6 +71,12 @@ CREATE TABLE claims (
     id VARCHAR NOT NULL, subject VARCHAR NOT NULL, object VARCHAR, kind VARCHAR NOT NULL, status VARCHAR NOT NULL,
     since VARCHAR, until VARCHAR, description VARCHAR NOT NULL, chunk VARCHAR NOT NULL,
     start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
+);
+CREATE TABLE facts (  -- `said` is equal where the same is said of a subject
+    id VARCHAR NOT NULL, subject VARCHAR NOT NULL, type VARCHAR NOT NULL, said VARCHAR NOT NULL, chunk VARCHAR NOT NULL,
+    start_at INTEGER NOT NULL, end_at INTEGER NOT NULL, before INTEGER NOT NULL, after INTEGER NOT NULL, kind VARCHAR NOT NULL,
+    single BOOLEAN NOT NULL, value VARCHAR NOT NULL, object VARCHAR, object_kind VARCHAR NOT NULL, number DOUBLE, unit VARCHAR NOT NULL,
+    day VARCHAR NOT NULL, yes BOOLEAN, valid_from VARCHAR, valid_to VARCHAR
 );
 CREATE TABLE entity_occurrences (item VARCHAR NOT NULL, chunk VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);
 CREATE TABLE relation_occurrences (item VARCHAR NOT NULL, chunk VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);

@@ -10,6 +10,7 @@ from uuid import uuid4
 from storage.database import Database
 from storage.documents import DocumentStore
 from storage.errors import StorageError
+from storage.facts import FactReader
 from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import (
     DATABASE,
@@ -42,6 +43,7 @@ class OpenGeneration:
         self.communities = CommunityStore(database)
         self.meta = MetaStore(database)
         self.edits = EditStore(database)
+        self.facts = FactReader(database)
 
     def __enter__(self) -> Self:
         return self

@@ -9,12 +9,31 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
-from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
+from prompts.extract import (
+    ClaimFound,
+    EntityFound,
+    Extract,
+    Extracted,
+    FactFound,
+    RelationFound,
+    topic_of,
+)
+from prompts.schema import NO_SCHEMA, Schema
+from prompts.tailoring import OTHER_KIND
 from prompts.text.segment import sentences
 from prompts.text.words import TRAILING, content_terms
-from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
-from storage.records import Chunk, DeadLetter, content_id
+from storage.graph_records import (
+    ClaimMention,
+    Extraction,
+    FactMention,
+    LeftOutFact,
+    Mention,
+    RelationMention,
+)
+from storage.records import Chunk, DeadLetter, Span, content_id
 from tasks.batches import gather_or_cancel
+from tasks.facts.check import CheckedFact, checked, is_typed
+from tasks.facts.typed_values import Unfitting, day_of, first_day, last_day, place_of
 from tasks.retrying import PATIENT, is_tried_again
 from tasks.step import step
 
@@ -24,6 +43,7 @@ READER_VERSION = "4"
 _APOSTROPHE = re.compile("['’]")
 _SIGN_AFTER, _POINT_BEFORE = re.compile(TRAILING), re.compile(r"(?<=^\.)|(?<=[^\w.]\.)")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
+OF_A_FACT = 5.0  # the strength of a relation that a fact states: the middle of the prompt's scale
 _CLAIM_SHARE = 0.5  # of a claim's words that a sentence must hold to be the one that makes it
 _LINE = re.compile(".+")
 # A predicate may hold brackets; where both patterns match, brackets in a name are likelier.
@@ -89,13 +109,16 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 # --- binding ---
 
 
-def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) -> Extraction:
+def to_extraction(
+    chunk: Chunk, extracted: Extracted, *, literal: bool = False, schema: Schema = NO_SCHEMA
+) -> Extraction:
     """Bind what was found to the text of its chunk.
 
     A name that the chunk does not hold (the document's title, a name that a model spells out or
     invents) and a claim that no sentence makes get an empty span at the chunk's start. An end of a
     relation or claim that was not listed becomes a mention of the kind "thing". With `literal`,
-    names other than the title that the chunk does not hold are dropped, with their relations.
+    names other than the title that the chunk does not hold are dropped, with their relations. A
+    fact that breaks the schema, or that the chunk does not state, is left out with the reason.
     """
     if literal:
         extracted = _literal(chunk, extracted)
@@ -111,12 +134,27 @@ def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) 
         and _folded(relation.source) != _folded(relation.target)
     ]
     claims = [binder.claim(claim) for claim in extracted.claims if _folded(claim.subject)]
+    facts = [binder.fact(fact, schema) for fact in extracted.facts]
+    stated = [fact for fact in facts if isinstance(fact, FactMention)]
     return Extraction(
         chunk=chunk.id,
         mentions=tuple(binder.mentions),
-        relations=tuple(relations),
+        relations=(*relations, *_as_relations(stated)),
         claims=tuple(claims),
+        facts=tuple(stated),
+        left_out=tuple(fact for fact in facts if isinstance(fact, LeftOutFact)),
     )
+
+
+def _as_relations(facts: Sequence[FactMention]) -> list[RelationMention]:
+    """Return the facts between two names as relations, so that the graph has them."""
+    return [
+        RelationMention(
+            fact.chunk, fact.subject, fact.object, fact.type, *fact.statement, weight=OF_A_FACT
+        )
+        for fact in facts
+        if fact.object
+    ]
 
 
 def _literal(chunk: Chunk, extracted: Extracted) -> Extracted:
@@ -208,11 +246,68 @@ class _Binder:
             description=claim.description,
         )
 
-    def _listed(self, name: str) -> str:
-        """Return the listed form of a name; list it first where it is new."""
+    def fact(self, fact: FactFound, schema: Schema) -> FactMention | LeftOutFact:
+        """Bind a fact to the characters of its value, and check it against the schema."""
+        try:
+            found = checked(fact, schema, self._kind_of)
+            value, statement = self._value_at(found, self._statement(fact))
+        except Unfitting as problem:
+            return LeftOutFact(self.chunk.id, fact.subject, fact.type, fact.value, str(problem))
+        subject = self._listed(found.subject, found.kind)
+        other = self._listed(found.object, found.object_kind) if found.object else None
+        written = Written(
+            subject, other, self._placed(value), self._placed(statement), fact.since, fact.until
+        )
+        return typed_mention(self.chunk.id, found, written)
+
+    def _statement(self, fact: FactFound) -> Span:
+        """Return the sentence that a fact quotes, best one that names its subject, or else the
+        sentence with most of its words. Raises Unfitting where there is none.
+        """
+        said = _folded(fact.quote.strip(_AROUND_A_QUOTE))
+        texts = [_folded(self.chunk.text[start:end]) for start, end in self._spans]
+        holding = [place for place, text in enumerate(texts) if said and said in text]
+        if holding:
+            subject = _folded(fact.subject)
+            return self._spans[min(holding, key=lambda place: subject not in texts[place])]
+        words = f"{fact.subject} {fact.value}"
+        place = find_name(self.chunk.text, fact.quote) or self._stating(words, _CLAIM_SHARE)
+        if place is None:
+            raise Unfitting("no sentence of the passage states it")
+        return place
+
+    def _value_at(self, found: CheckedFact, statement: Span) -> tuple[Span, Span]:
+        """Return where the value stands, and the sentence around it: the statement, or else the
+        first one that names the subject and holds the value.
+
+        Yes or no, and a name that the passage spells otherwise, stand for the whole statement.
+        Raises Unfitting for other values that the passage does not hold.
+        """
+        subject = _folded(found.subject)
+        naming = [span for span in self._spans if subject in _folded(self.chunk.text[slice(*span)])]
+        for start, end in (statement, *naming):
+            text = self.chunk.text[start:end]
+            if place := find_name(text, found.value) or place_of(text, found.value, found.typed):
+                return (start + place[0], start + place[1]), (start, end)
+        if found.object is None and found.typed.yes is None:
+            raise Unfitting(f"no sentence of it holds {found.value!r}")
+        return statement, statement
+
+    def _kind_of(self, name: str) -> str:
+        listed = self._forms.get(_folded(name))
+        kinds = (mention.kind for mention in self.mentions if mention.name == listed)
+        return next((kind for kind in kinds if kind != OTHER_KIND), OTHER_KIND)
+
+    def _listed(self, name: str, kind: str = OTHER_KIND) -> str:
+        """Return the listed form of a name; list it first where it is new or has no kind."""
         if _folded(name) not in self._forms:
-            self.add(EntityFound(name=name, kind="thing"))
-        return self._forms[_folded(name)]
+            self.add(EntityFound(name=name, kind=kind))
+        form = self._forms[_folded(name)]
+        if kind != OTHER_KIND and self._kind_of(name) == OTHER_KIND:
+            self.mentions = [
+                one._replace(kind=kind) if one.name == form else one for one in self.mentions
+            ]
+        return form
 
     def _placed(self, span: tuple[int, int]) -> tuple[int, int]:
         return self.chunk.start + span[0], self.chunk.start + span[1]
@@ -225,13 +320,58 @@ class _Binder:
         return self._spans[shared.index(best)] if best and best >= least * len(words) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a passage writes a fact: the names of its ends, the places of its value and of its
+    statement in the document, and the time for which it says that it holds.
+    """
+
+    subject: str
+    object: str | None
+    value: Span
+    statement: Span
+    since: str = ""
+    until: str = ""
+
+
+def typed_mention(chunk: str, found: CheckedFact, written: Written) -> FactMention:
+    """Return a checked fact as it is stored."""
+    since, until = day_of(written.since), day_of(written.until)
+    return FactMention(
+        chunk=chunk,
+        subject=written.subject,
+        type=found.type,
+        start=written.value[0],
+        end=written.value[1],
+        before=written.value[0] - written.statement[0],
+        after=written.statement[1] - written.value[1],
+        kind=found.kind,
+        single=found.single,
+        value=found.value,
+        object=written.object,
+        object_kind=found.object_kind,
+        number=found.typed.number,
+        unit=found.typed.unit,
+        day=found.typed.day,
+        yes=found.typed.yes,
+        valid_from=first_day(since) if since else None,
+        valid_to=last_day(until) if until else None,
+    )
+
+
 # --- triples ---
 
 
-def extract_triples(chunk: Chunk, weights: Mapping[tuple[str, str], float]) -> Extraction:
-    """Parse the triples of a chunk, each bound to its line; `weights` by document and line."""
+def extract_triples(
+    chunk: Chunk, weights: Mapping[tuple[str, str], float], schema: Schema = NO_SCHEMA
+) -> Extraction:
+    """Parse the triples of a chunk, each bound to its line; `weights` by document and line.
+
+    A triple whose predicate is a type of the schema is also a fact, if it fits.
+    """
     mentions: dict[str, Mention] = {}
     relations = []
+    typed: list[re.Match[str]] = []
     for line in _LINE.finditer(chunk.text):
         matches = (pattern.fullmatch(chunk.text, *line.span()) for pattern in _TRIPLE_LINES)
         if (match := next(filter(None, matches), None)) is None:
@@ -250,7 +390,52 @@ def extract_triples(chunk: Chunk, weights: Mapping[tuple[str, str], float]) -> E
                 weight=weights.get((chunk.document, match.group()), 1.0),
             )
         )
-    return Extraction(chunk=chunk.id, mentions=tuple(mentions.values()), relations=tuple(relations))
+        if is_typed(match["p"], schema):
+            typed.append(match)
+    facts = _TripleFacts(chunk, schema)
+    for match in typed * 2:  # the first time shows the kinds of names, which a second one needs
+        facts.add(match)
+    return Extraction(
+        chunk=chunk.id,
+        mentions=tuple(
+            mention._replace(kind=facts.kinds.get(name, mention.kind))
+            for name, mention in mentions.items()
+        ),
+        relations=tuple(relations),
+        facts=tuple(facts.stated.values()),
+        left_out=tuple(facts.left_out.values()),
+    )
+
+
+class _TripleFacts:
+    """The triples of a chunk that are facts, and the kinds that they show their names to have."""
+
+    def __init__(self, chunk: Chunk, schema: Schema) -> None:
+        self.chunk, self.schema = chunk, schema
+        self.kinds: dict[str, str] = {}
+        self.stated: dict[int, FactMention] = {}
+        self.left_out: dict[int, LeftOutFact] = {}
+
+    def add(self, match: re.Match[str]) -> None:
+        """Check a triple, by what is known so far."""
+        fact = FactFound(subject=match["s"], type=match["p"], value=match["o"])
+        at = match.start()
+        try:
+            found = checked(fact, self.schema, lambda name: self.kinds.get(name, OTHER_KIND))
+        except Unfitting as problem:
+            self.stated.pop(at, None)
+            parts = (fact.subject, fact.type, fact.value)
+            self.left_out[at] = LeftOutFact(self.chunk.id, *parts, str(problem))
+            return
+        self.left_out.pop(at, None)
+        self.kinds[found.subject] = found.kind
+        if found.object:
+            self.kinds[found.object] = found.object_kind
+        start = self.chunk.start
+        value = start + match.start("o"), start + match.end("o")
+        line = start + match.start(), start + match.end()
+        written = Written(found.subject, found.object, value, line)
+        self.stated[at] = typed_mention(self.chunk.id, found, written)
 
 
 @step("extract", PATIENT, asks_model=True)
@@ -266,10 +451,12 @@ async def extract(
 
     async def extracted_from(chunk: Chunk) -> Extraction | DeadLetter:
         if chunk.kind == "triples":
-            return extract_triples(chunk, weights)
+            return extract_triples(chunk, weights, extractor.schema)
         try:
             extracted = await extractor.run(chunk.title, chunk.text)
-            return to_extraction(chunk, extracted, literal=extractor.is_offline)
+            return to_extraction(
+                chunk, extracted, literal=extractor.is_offline, schema=extractor.schema
+            )
         except (ModelMisconfigured, BudgetSpent):
             raise  # No other chunk would fare better.
         except EngineError as error:

@@ -136,7 +136,7 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 def test_every_setting_and_command_is_in_the_reference() -> None:
     pages = REFERENCE["pages"]()
-    tables = {"roles": "TRELLIS_LM_<ROLE>"}
+    tables = {"roles": "TRELLIS_LM_<ROLE>", "graph_schema": "TRELLIS_SCHEMA"}
     tables |= {name: f"[{name}]" for name in ("instructions", "tailoring", "service")}
     for name, field in Settings.model_fields.items():
         assert field.description, f"{name}: say in flows/setting_areas.py what it is for"

@@ -10,17 +10,22 @@ import pytest
 
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.registry import steps
+from prompts.registry import build, steps
+from prompts.schema import NO_SCHEMA
 from prompts.structurize import Structurize
+from tests.facts.corpus import SCHEMA
 
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = json.loads((GOLDEN / "prompts.json").read_text(encoding="utf-8"))
-BUILT = [
-    step(Models.offline())
-    for kinds in steps().values()
-    for step in kinds
-    if step is not Structurize
-]
+
+
+def built(step: type[Step]) -> Step:
+    """The step without settings; one that lists facts has the schema of the samples."""
+    schema = SCHEMA if "Facts" in step.__name__ else NO_SCHEMA
+    return build(step, models=Models.offline(), schema=schema)
+
+
+BUILT = [built(step) for kinds in steps().values() for step in kinds if step is not Structurize]
 BUILT += [Structurize(Models.offline(), structure) for structure in Structurize.forms]
 
 

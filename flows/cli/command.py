@@ -66,6 +66,11 @@ COMMANDS = {
         "flows.cli.graph:graph",
         "Show what the graph knows of an entity, or correct it by hand.",
     ),
+    "schema": Command(
+        "flows.cli.schema:schema",
+        "Show the types of facts, and how many there are of each.",
+        "trellis schema --workspace kb",
+    ),
     "show": Command(
         "flows.cli.browse:show",
         "Print a document's stored text, exactly as offsets count it.",

@@ -133,10 +133,17 @@ def _forms_in_force(name: str, runtime: Runtime) -> list[Step]:
         tailoring=tailoring,
         language=tailoring.language,
         gleanings=settings.gleanings,
+        schema=settings.graph_schema,
     )
-    with_claims = [step for step in instances if type(step).__name__.endswith("WithClaims")]
-    without = [step for step in instances if step not in with_claims]
-    return with_claims if with_claims and settings.claims else without
+    asked = settings.claims, bool(settings.graph_schema)
+    fitting = [step for step in instances if _claims_and_facts(step) == asked]
+    return fitting or instances
+
+
+def _claims_and_facts(step: Step) -> tuple[bool, bool]:
+    """Return whether a form of a step finds claims, and facts of a schema."""
+    name = type(step).__name__
+    return name.endswith("WithClaims"), "Facts" in name
 
 
 def _step_line(step: Step, runtime: Runtime) -> str:

@@ -179,3 +179,9 @@ def _show_entities(entities: Sequence[EntityView], screen: Screen) -> None:
             for claim in entity.claims
         ]
         screen.rows(claims, SHOWN_RELATIONS, more=" claims (--json lists all)")
+        facts = [
+            f"fact: {fact.type} = {fact.object or fact.value} "
+            f"({', '.join(filter(None, (fact.period, fact.document)))})"
+            for fact in entity.facts
+        ]
+        screen.rows(facts, SHOWN_RELATIONS, more=" facts (--json lists all)")

@@ -6,7 +6,7 @@ there is and says so; the user decides (`--remake`).
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from flows.runtime import Runtime, usage_of
 from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
-from storage.provenance import MetaStore
+from storage.facts import LeftOutCount
+from storage.provenance import SCHEMA, MetaStore
 from storage.records import Chunk, DeadLetter, Skipped, content_id
 from storage.run_records import CommunityQuality, IndexReport, KeptPrompts
 from storage.staging import Staging
@@ -162,6 +163,16 @@ def _unread(runtime: Runtime) -> Iterator[Skipped]:
         )
 
 
+def _left_out(counts: Sequence[LeftOutCount]) -> Iterator[Skipped]:
+    """Yield what breaks the schema, of each type and reason how often, with one case."""
+    for row in counts:
+        number = f"{row.facts} {'fact' if row.facts == 1 else 'facts'}"
+        case = f"{row.subject}: {row.value}"
+        yield Skipped(
+            path=f"schema: {row.type}", reason=f"left out {number}: {row.reason} ({case})"
+        )
+
+
 def report_of(
     changes: SourceChanges,
     runtime: Runtime,
@@ -173,12 +184,13 @@ def report_of(
     with runtime.workspace.read(published) as generation:
         counts = generation.meta.counts()
         number, quality = generation.number, generation.meta.get_meta(COMMUNITY_QUALITY)
+        left_out = generation.facts.left_out()
     seconds = time.monotonic() - started
     return IndexReport(
         generation=number,
         published=published is not None,
         documents=changes.plan.counts,
-        skipped=(*changes.loaded.skipped, *_unread(runtime)),
+        skipped=(*changes.loaded.skipped, *_unread(runtime), *_left_out(left_out)),
         **{name: counts[name] for name in COUNTED},
         usage=usage_of(runtime.models.meter, seconds),
         seconds=seconds,
@@ -234,6 +246,7 @@ def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
 async def publish(staging: Staging, runtime: Runtime) -> int:
     """Make the staging the current generation; return its number."""
     staging.meta.put_meta("fingerprint", runtime.fingerprint)
+    staging.meta.put_meta(SCHEMA, runtime.settings.graph_schema.model_dump(mode="json"))
     note_makers(staging, runtime)
     return staging.publish()
 
@@ -266,4 +279,5 @@ def _settings_of(step: str, runtime: Runtime) -> str:
         settled.append(settings.tailoring.digest(*Tailoring.model_fields))
     if step == "extract":
         settled += [str(settings.gleanings), str(settings.claims), *own_prompts("glean")]
+        settled.append(settings.graph_schema.digest)
     return content_id("set", *settled)

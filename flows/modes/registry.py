@@ -16,13 +16,14 @@ from flows.modes.global_search import GLOBAL
 from flows.modes.local_search import LOCAL
 from flows.modes.query_mode import QueryMode
 from flows.modes.traversal import TRAVERSE
+from flows.modes.typed_facts import FACTS
 from flows.question import AUTO
 from storage.errors import SettingsError, did_you_mean
 from tasks.route import SEARCH
 
 logger = logging.getLogger(__name__)
 
-OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE)
+OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE, FACTS)
 
 
 @cache

@@ -66,6 +66,7 @@ class Diff(Record):
     entities: Difference
     relations: Difference
     claims: Difference
+    facts: Difference
     communities: Difference
     reports: Difference
 

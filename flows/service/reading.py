@@ -16,9 +16,11 @@ from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import masked
 from prompts.engine.models import ROLES
+from prompts.schema import Schema
 from prompts.text.words import fold_name, simplified
 from storage.documents import DocumentSummary
 from storage.errors import NotFound, StorageError
+from storage.facts import DatedFact, LeftOutCount
 from storage.graph_records import (
     Alias,
     Claim,
@@ -30,6 +32,7 @@ from storage.graph_records import (
     TextSpan,
 )
 from storage.layout import size_of
+from storage.provenance import SCHEMA
 from storage.records import Record, Scalar, by_key
 from storage.run_records import UsageRow
 from storage.workspace import Generation, WorkspaceProblem
@@ -143,7 +146,7 @@ class _Quotes:
             quote=stored.text[start:end],
         )
 
-    def of(self, place: Occurrence | Claim) -> Quote:
+    def of(self, place: Occurrence | Claim | DatedFact) -> Quote:
         return self.at(self.document_of[place.chunk], place.start, place.end)
 
 
@@ -156,6 +159,31 @@ class ClaimView(Claim, Quote):
         if self.since == self.until:
             return self.since or ""
         ends = ("from", self.since), ("until", self.until)
+        return " ".join(f"{word} {day}" for word, day in ends if day)
+
+
+class FactView(Quote):
+    """A typed fact with its quote; `object` is the name of what a relation leads to.
+
+    `closed_by` is the id of the newer fact that ends it, or empty.
+    """
+
+    id: str
+    type: str
+    value: str
+    object: str | None
+    number: float | None
+    unit: str
+    day: str
+    yes: bool | None
+    valid_from: str | None
+    valid_to: str | None
+    closed_by: str
+
+    @property
+    def period(self) -> str:
+        """The time for which it holds in words; empty if the text does not say."""
+        ends = ("from", self.valid_from), ("until", self.valid_to)
         return " ".join(f"{word} {day}" for word, day in ends if day)
 
 
@@ -192,6 +220,7 @@ class EntityView(Record):
     aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
     claims: tuple[ClaimView, ...]
+    facts: tuple[FactView, ...] = ()
     occurrences: int
     documents: int
 
@@ -224,7 +253,8 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     )
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
-    quoted: list[Occurrence | Claim] = [*stated, *mentions, *claims]
+    facts = generation.facts.facts(subjects=[entity.id])
+    quoted: list[Occurrence | Claim | DatedFact] = [*stated, *mentions, *claims, *facts]
     quotes = _Quotes(generation, [place.chunk for place in quoted])
     statements = by_key((place.item, quotes.of(place)) for place in stated)
 
@@ -244,12 +274,18 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         names = {"subject": name_of(claim.subject), "object": name_of(claim.object)}
         return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
 
+    def fact_view(fact: DatedFact) -> FactView:
+        own = {name: value for name, value in fact if name in FactView.model_fields}
+        own |= dict(quotes.of(fact))
+        return FactView.model_validate(own | {"object": name_of(fact.object)})
+
     return EntityView(
         **asdict(entity),
         relations=tuple(map(relation_view, relations)),
         occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
         claims=tuple(map(claim_view, claims)),
+        facts=tuple(map(fact_view, facts)),
         documents=len({quotes.document_of[place.chunk] for place in mentions}),
     )
 
@@ -497,3 +533,59 @@ def workspace_status(runtime: Runtime) -> Status:
         "embedding": runtime.embedder.name,
     }
     return Status.model_validate(held)
+
+
+class TypeView(Record):
+    """A type of fact in words, and how many different facts there are of it."""
+
+    name: str
+    type: str
+    facts: int
+
+
+class KindView(Record):
+    """A kind of entity, how many there are, and their attributes."""
+
+    name: str
+    meaning: str
+    entities: int
+    attributes: tuple[TypeView, ...]
+
+
+class SchemaView(Record):
+    """The schema of a generation with what there is of each type, and what was left out."""
+
+    kinds: tuple[KindView, ...]
+    relations: tuple[TypeView, ...]
+    left_out: tuple[LeftOutCount, ...]
+    generation: int
+
+
+def schema_view(generation: Generation) -> SchemaView:
+    """Return the schema that the facts of a generation were checked against, with counts."""
+    schema = Schema.model_validate(generation.meta.get_meta(SCHEMA) or {})
+    counted = {(row.kind, row.type): row.facts for row in generation.facts.by_type()}
+    by_type = Counter[str]()
+    for (_, name), facts in counted.items():
+        by_type[name] += facts
+    entities = generation.facts.by_kind()
+    kinds = tuple(
+        KindView(
+            name=name,
+            meaning=kind.meaning,
+            entities=entities.get(name, 0),
+            attributes=tuple(
+                TypeView(name=own, type=each.shown, facts=counted.get((name, own), 0))
+                for own, each in kind.attributes.items()
+            ),
+        )
+        for name, kind in schema.kinds.items()
+    )
+    relations = tuple(
+        TypeView(name=name, type=each.shown, facts=by_type[name])
+        for name, each in schema.relations.items()
+    )
+    left_out = tuple(generation.facts.left_out())
+    return SchemaView(
+        kinds=kinds, relations=relations, left_out=left_out, generation=generation.number
+    )

@@ -1,4 +1,4 @@
-"""Assemble the mentions of each group of names into entities, relations and claims, with edits.
+"""Assemble the mentions of each group of names into the graph, with edits.
 
 A subset of groups gives the same records as all of them. Each edit is applied to the result of the
 edits before it; one whose names no text holds changes nothing.
@@ -17,6 +17,8 @@ from storage.graph_records import (
     Claim,
     Entity,
     Extraction,
+    Fact,
+    FactMention,
     Mention,
     Occurrence,
     Relation,
@@ -124,6 +126,45 @@ def claims_of(
     return tuple(claims[key] for key in sorted(claims))
 
 
+def facts_of(
+    extractions: Sequence[Extraction],
+    documents: Mapping[str, str],
+    keys: Mapping[DocumentName, str],
+    wanted: Collection[str] | None,
+) -> tuple[Fact, ...]:
+    """Return the typed facts about the wanted groups (None: all), by id; `documents` by chunk.
+
+    The same words in two overlapping chunks are one fact. A relation whose ends turn out to be one
+    thing is dropped.
+    """
+    facts: dict[str, Fact] = {}
+    for extraction in extractions:
+        document = documents[extraction.chunk]
+        for mention in extraction.facts:
+            group = keys[document, name_key(mention.subject)]
+            of = keys[document, name_key(mention.object)] if mention.object else None
+            if of == group or not (wanted is None or group in wanted or of in wanted):
+                continue
+            subject, other = entity_id(group), None if of is None else entity_id(of)
+            said = other or _said(mention)
+            time = (mention.valid_from or "", mention.valid_to or "")
+            place = (document, str(mention.start), str(mention.end))
+            name = content_id("fct", subject, mention.type, said, *time, *place)
+            own = mention._asdict() | {"id": name, "subject": subject, "object": other}
+            if name not in facts or mention.chunk < facts[name].chunk:
+                facts[name] = Fact(**own, said=said)
+    return tuple(facts[key] for key in sorted(facts))
+
+
+def _said(mention: FactMention) -> str:
+    """Return what an attribute says of its subject, the same for every wording."""
+    if mention.number is not None:
+        return f"{mention.number:.12g} {mention.unit}"
+    if mention.yes is not None:
+        return str(mention.yes)
+    return mention.day or " ".join(fold(mention.value).split())
+
+
 _TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
 
 _Triple = tuple[str, str, str]  # the groups of source and target, the key of the predicate
@@ -194,8 +235,10 @@ def assemble(
         triple: _relation(triple, group, strengths[triple] / heaviest, ids)
         for triple, group in statements.items()
     }
+    typed = _kinds_of_facts(extractions, documents, resolved.keys)
     entities = [
-        _entity(ids[key], of, degree[key], given.get(key, {})) for key, of in mentions.items()
+        _entity(ids[key], of, degree[key], given.get(key, {}), typed.get(key, Counter()))
+        for key, of in mentions.items()
     ]
     return ResolvedGraph(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
@@ -206,6 +249,7 @@ def assemble(
             (relations[triple].id, of) for triple, of in statements.items()
         ),
         claims=claims_of(extractions, documents, resolved.keys, wanted),
+        facts=facts_of(extractions, documents, resolved.keys, wanted),
         evidence={ids[key]: _stated(of, documents) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated
@@ -255,14 +299,32 @@ def _occurrences(
     return tuple(Occurrence(*place) for place in sorted(places))
 
 
-def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given) -> Entity:
+def _kinds_of_facts(
+    extractions: Sequence[Extraction],
+    documents: Mapping[str, str],
+    keys: Mapping[DocumentName, str],
+) -> dict[str, Counter[str]]:
+    """Count for each group the kinds that its typed facts show it to have."""
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for extraction in extractions:
+        document = documents[extraction.chunk]
+        for fact in extraction.facts:
+            kinds[keys[document, name_key(fact.subject)]][fact.kind] += 1
+            if fact.object:
+                kinds[keys[document, name_key(fact.object)]][fact.object_kind] += 1
+    return kinds
+
+
+def _entity(
+    entity: str, mentions: Sequence[Mention], degree: int, given: Given, typed: Counter[str]
+) -> Entity:
     names = Counter(mention.name for mention in mentions)
 
     def rank(name: str) -> tuple[bool, bool, int, int, str]:
         is_plain = not name.startswith(_TITLED)
         return bool(qualifier_of(name)), is_plain, names[name], len(name), name
 
-    kind = main_kind(Counter(mention.kind for mention in mentions))
+    kind = main_kind(Counter(mention.kind for mention in mentions) + typed)
     made = {"name": max(names, key=rank), "kind": kind, "description": "", **given}
     return Entity(entity, **made, mentions=len(mentions), degree=degree)
 

@@ -191,7 +191,7 @@ class _WrittenOutcome:
         if self.operation == "compare":
             return [self.name(groups[0])]
         if self.operation == "lookup":
-            return [cell.raw for group in groups for _, cell in self.asked_for(group)]
+            return [cell.shown for group in groups for _, cell in self.asked_for(group)]
         return [self.figure(group) for group in groups]
 
     def sentence(self) -> str:
@@ -211,11 +211,13 @@ class _WrittenOutcome:
 
     def described(self, group: RowGroup) -> str:
         name = self.name(group)
-        if self.operation in {"list", "count"} or self.outcome.columns == (self.label,):
+        counted = self.outcome.by is not None and self.outcome.plan.aggregate == "count"
+        unnamed = self.outcome.columns == (self.label,) and not counted
+        if self.operation in {"list", "count"} or unnamed:
             return name
         if self.operation == "lookup" or len(self.outcome.columns) > 1:
             cells = ", ".join(
-                f"{self.header(at)}: {cell.raw}" for at, cell in self.asked_for(group)
+                f"{self.header(at)}: {cell.shown}" for at, cell in self.asked_for(group)
             )
             return f"{name} – {cells}"
         return f"{name}: {self.figure(group)}"
@@ -234,7 +236,7 @@ class _WrittenOutcome:
 
     def text(self, row: int, column: int) -> str:
         cell = self.relation.rows[row][column]
-        return " ".join(cell.raw.split()) if cell else ""
+        return " ".join(cell.shown.split()) if cell else ""
 
     def figure(self, group: RowGroup) -> str:
         """Return the cell of a single row, or the computed figure of a group."""
@@ -243,8 +245,16 @@ class _WrittenOutcome:
             return str(len(group.rows))
         if len(group.rows) == 1:
             return self.text(group.rows[0], self.column)
+        if aggregate in {"max", "min"}:
+            return self.text(self.best(group), self.column)
         averaged = "average" in {self.operation, aggregate}
         return self.written(group.number or 0.0, group.rows, averaged)
+
+    def best(self, group: RowGroup) -> int:
+        """Return the row of a group that has its figure."""
+        cells = [(row, self.relation.rows[row][self.column]) for row in group.rows]
+        amounts = ((row, cell.amount) for row, cell in cells if cell)
+        return next(row for row, amount in amounts if amount and amount.number == group.number)
 
     def computed(self) -> str:
         number = self.outcome.number or 0.0

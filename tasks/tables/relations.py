@@ -28,6 +28,11 @@ class Cell:
     end: int = 0
 
     @property
+    def shown(self) -> str:
+        """What an answer shows of it, and what a plan compares."""
+        return self.raw
+
+    @property
     def amount(self) -> Amount | None:
         return amount_of(self.raw)
 
@@ -43,7 +48,7 @@ class TableRelation:
 
     @property
     def view(self) -> TableView:
-        rows = tuple(tuple(cell.raw if cell else "" for cell in row) for row in self.rows)
+        rows = tuple(tuple(cell.shown if cell else "" for cell in row) for row in self.rows)
         return TableView(self.name, self.columns, rows)
 
     @property
@@ -60,10 +65,20 @@ class TableRelation:
         cells = [row[place] for row in self.rows]
         amounts = [cell.amount if cell else None for cell in cells]
         return CellColumn(
-            folded=[fold(cell.raw) if cell else None for cell in cells],
-            raw=[cell.raw if cell else None for cell in cells],
+            folded=[fold(cell.shown) if cell else None for cell in cells],
+            raw=[cell.shown if cell else None for cell in cells],
             figures=[amount.number if amount else None for amount in amounts],
         )
+
+    def spelt(self, value: str) -> str:
+        """Return a value of a plan in the spelling of the cells, as far as that is known."""
+        return value
+
+    def bounds(self, column: int, value: str) -> tuple[float, float] | None:
+        """Return the least and the greatest figure that a value of a plan means in a typed column;
+        None where the column has no type.
+        """
+        return None
 
     def _has_words(self, column: int) -> bool:
         cells = [cell for row in self.rows if (cell := row[column])]

@@ -102,6 +102,13 @@ def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
     return PlanOutcome(plan, relation, columns, conditions, by, tuple(groups), number)
 
 
+def meeting(relation: TableRelation, filters: Sequence[TableFilter]) -> list[int]:
+    """Return the rows that meet all filters. Raises DoesNotFit."""
+    conditions = _conditions(filters, relation)
+    groups = _select(relation, RowQuery(conditions=conditions))
+    return [row for group in groups for row in group.rows]
+
+
 def _order(plan: TablePlan) -> Literal["", "ASC", "DESC"]:
     if plan.operation in _COUNTING | _TOTALS | _OF_TWO:
         return ""
@@ -135,8 +142,8 @@ def _place_in_plan(
     for condition in conditions:
         cell = relation.rows[group.rows[0]][condition.column]
         texts = [text for text, _ in condition.values]
-        if cell and len(texts) >= 2 and fold(cell.raw) in texts:
-            return texts.index(fold(cell.raw))
+        if cell and len(texts) >= 2 and fold(cell.shown) in texts:
+            return texts.index(fold(cell.shown))
     return 0
 
 
@@ -162,14 +169,14 @@ def _between(operation: str, figures: Sequence[float | None]) -> float:
 
 
 def _column_of(relation: TableRelation, name: str) -> int:
-    column = _nearest(name, relation.columns)
+    column = nearest(name, relation.columns)
     if column is None:
         known = ", ".join(relation.columns[:12])
         raise DoesNotFit(f"{relation.name} has no column {name!r}; it has {known}")
     return column
 
 
-def _nearest(name: str, among: Sequence[str]) -> int | None:
+def nearest(name: str, among: Sequence[str]) -> int | None:
     """Return the place of the most similar name by shared words; equals by their spelling."""
     key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
@@ -199,21 +206,41 @@ def _values(one: TableFilter, column: int, relation: TableRelation) -> tuple[Val
     A figure with a scale of its own ("3 million") is converted to the scale of the column. An equal
     text is that of a cell, or else of the cells that hold it, or else of the most similar cell.
     """
-    text = fold(one.value.strip())
+    value = relation.spelt(one.value)
+    text = fold(value.strip())
+    bounds = None if one.comparison == "contains" else relation.bounds(column, value)
+    if bounds is not None:
+        return _between_bounds(one, column, relation, bounds)
     if one.comparison != "contains" and (amount := amount_of(one.value)):
         own = relation.scale(column) if amount.scale != 1.0 else 1.0
         return ((text, amount.number / own),)
     if one.comparison not in {"equal", "contains"}:
         return ((text, None),)
-    cells = list(dict.fromkeys(fold(cell.raw) for row in relation.rows if (cell := row[column])))
+    cells = list(dict.fromkeys(fold(cell.shown) for row in relation.rows if (cell := row[column])))
     holding = [cell for cell in cells if text in cell]
     if one.comparison == "contains" and holding:
         return ((text, None),)
     held = [text] if text in cells else holding
-    if not held and (nearest := _nearest(text, cells)) is not None:
-        held = [cells[nearest]]
+    if not held and (like := nearest(text, cells)) is not None:
+        held = [cells[like]]
     if not held:
         raise DoesNotFit(
             f"no cell of {relation.columns[column]} in {relation.name} is called {text!r}"
         )
     return tuple((cell, None) for cell in held)
+
+
+def _between_bounds(
+    one: TableFilter, column: int, relation: TableRelation, bounds: tuple[float, float]
+) -> tuple[Value, ...]:
+    """Return the values with which a filter compares a typed column: a bound, or all figures that
+    lie between the bounds.
+    """
+    text, (low, high) = fold(one.value.strip()), bounds
+    if one.comparison in {"less", "at_least"}:
+        return ((text, low),)
+    if one.comparison in {"more", "at_most"}:
+        return ((text, high),)
+    amounts = [cell.amount for row in relation.rows if (cell := row[column])]
+    figures = {amount.number for amount in amounts if amount and low <= amount.number <= high}
+    return tuple((text, figure) for figure in sorted(figures)) or ((text, low),)

@@ -104,6 +104,7 @@ function known(row, workspace, go) {
     return h("li.relation", {}, h("span.fact", {}, words), item.statements.length > 0 && h("details", {}, h("summary", {}, t(item.statements.length > 1 ? "sources_n" : "source_1", { n: item.statements.length })), item.statements.map((statement) => quote(statement, workspace))));
   };
   const claim = (item) => h("li.relation", {}, item.description, h("small", {}, ` ${[item.kind, item.status, item.since, item.until].filter(Boolean).join(", ")}`), item.quote && quote(item, workspace));
+  const fact = (item) => h("li.relation", {}, `${item.type}: ${item.object || item.value}`, (item.valid_from || item.valid_to) && h("small", {}, ` ${item.valid_from || ""} – ${item.valid_to || ""}`), item.quote && quote(item, workspace));
   return h(
     "section", {}, h("h2", {}, row.name, " ", h("span.chip", {}, row.kind)), row.description && h("p", {}, row.description),
     h("p.quiet", {}, t("mentions", { n: number(row.occurrences), d: number(row.documents) })),
@@ -111,6 +112,7 @@ function known(row, workspace, go) {
     h(".row", {}, h("button", { onclick: () => merge(row, workspace, go) }, t("merge")), h("button", { onclick: () => split(row, workspace, go) }, t("split"))),
     row.relations.length > 0 && [h("h3", {}, t("relations")), listed(row.relations, relation)],
     row.claims.length > 0 && [h("h3", {}, t("claims")), listed(row.claims, claim)],
+    row.facts.length > 0 && [h("h3", {}, t("facts")), listed(row.facts, fact)],
   );
 }
 
