@@ -66,7 +66,7 @@ async def choose_mode(resources: Resources) -> ModeDecision:
 
 
 async def _walk(resources: Resources) -> str | None:
-    """Return the path by which a walk without a model reaches an answer; None where it reaches none.
+    """Return the path by which a walk without a model reaches an answer, or None.
 
     For a model that writes, it counts only where texts do not speak of the things that are named:
     elsewhere the search reads both. Where no model writes, only a look-up of triples counts.
