@@ -176,7 +176,7 @@ async def explore(
         found.asked, found.tokens = found.asked + 1, spent.tokens
         if call.tool == "finish":
             found.needed = _numbers(call.arguments)
-            found.ended = INSTEAD if call is FINISH else "the model finished"
+            found.ended = "no usable call" if call is FINISH else "the model"
             return found
         found.add(call, await use_tool(call, found, tools), room)
         found.tokens = spent.tokens  # a tool may ask a model too

@@ -27,6 +27,7 @@ from tasks.retrieve.search import Reranked
 from tasks.tables.answer import MOST_ASKED, sourced_table_answer
 
 NOT_COMPUTED = "The tables do not tell."
+FIRST_ALONE = "without a model the first search is all"
 
 
 async def agent_search(resources: Resources) -> ModeResult:
@@ -235,13 +236,12 @@ class QuestionTools:
         rest = [one for one in first if number_of(best, one.document, one.start, one.end) is None]
         every = [*best, *rest]
         names = dict.fromkeys(name for source in every for name, _ in source.chunks)
+        made = f"{len(self.seen.results)} calls of tools, ended by {self.seen.ended}"
         return ModeResult(
             # Packed before merging: one long merged stretch would take the room of all others.
             context=AnswerContext(search.bounded(merged(packed(every, search.most))), self.notes),
             passages=[self.known.get(name) or search.passage(name) for name in names],
-            reason=f"{len(self.seen.results)} calls of tools, ended by {self.seen.ended}"
-            if self.seen.ended
-            else "without a model the first search is all",
+            reason=made if self.seen.ended else FIRST_ALONE,
             subquestions=self.seen.trail,
             reranking=self.first.trace,
         )
