@@ -6,10 +6,9 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 from benchmarks.retrieval import ranked
-from benchmarks.runner import Cell, Run, measure, option
+from benchmarks.runner import Cell, Run, measure, option, share
 from benchmarks.sets import SETS, Row, files_of, open_set, read_rows
 from flows.modes.agent import budget_of, tools_for
 from flows.question import AskOptions, resources_for
@@ -183,13 +182,13 @@ async def _seen(row: Row, question: EvaluationQuestion, session: Session, effort
 def _figures(rows: Sequence[Seen]) -> Mapping[str, Cell]:
     return {
         "questions": len(rows),
-        "all gold seen": mean(one.found == 1 for one in rows),
-        "recall": mean(one.found for one in rows),
-        f"one search @{TOP}": mean(one.searched == 1 for one in rows),
-        "one search, as many": mean(one.as_many == 1 for one in rows),
-        "passages": mean(one.passages for one in rows),
-        "calls": mean(one.asked for one in rows),
-        "tokens": mean(one.tokens for one in rows),
+        "all gold seen": share([one.found == 1 for one in rows]),
+        "recall": share([one.found for one in rows]),
+        f"one search @{TOP}": share([one.searched == 1 for one in rows]),
+        "one search, as many": share([one.as_many == 1 for one in rows]),
+        "passages": share([one.passages for one in rows]),
+        "calls": share([one.asked for one in rows]),
+        "tokens": share([one.tokens for one in rows]),
         "most tokens": max(one.tokens for one in rows),
-        "in budget": mean(one.in_budget for one in rows),
+        "in budget": share([one.in_budget for one in rows]),
     }

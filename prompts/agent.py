@@ -35,11 +35,14 @@ def _listed(given: object) -> object:
     """Return arguments as a list of texts, also where a model gives them by name, or a lone one."""
     if given is None:
         return []
-    values = list(given.values()) if isinstance(given, Mapping) else given
-    values = values if isinstance(values, list | tuple) else [values]
-    flat = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
-    texts = [str(value) if isinstance(value, int | float) else value for value in flat]
+    if isinstance(given, Mapping):
+        return _listed([one for value in given.values() for one in _as_list(value)])
+    texts = [str(one) if isinstance(one, int | float) else one for one in _as_list(given)]
     return texts[:MOST_ARGUMENTS]
+
+
+def _as_list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 class ToolCall(BaseModel):
