@@ -30,7 +30,8 @@ SHOWN_OF_RESULT = 200  # characters of a result without evidence that the trace 
 class AgentBudget:
     """The most calls of the model that chooses tools, and the tokens of all calls, in and out.
 
-    A call is made only if it fits; a second try after an unreadable answer may exceed the tokens.
+    A call is made only where it is expected to fit. A very long thought, or a second try after an
+    unreadable answer, may exceed the tokens by that call.
     """
 
     calls: int
