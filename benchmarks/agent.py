@@ -42,9 +42,9 @@ class Planner(CallTool):
 
     It knows the sub-questions, as a model would make them. It knows an answer only from the moment
     at which a line of a result holds it together with a word of its sub-question, and only then
-    asks by it. For each sub-question it tries, one after another: the search, the entity that the
-    sub-question names, the search by words, the search by meaning. It knows neither the passages
-    nor the titles of the evidence.
+    asks by it. It searches for each sub-question once, and goes on where no line answers it: with
+    the entity that the sub-question names, the search by words, the search by meaning. It knows
+    neither the passages nor the titles of the evidence.
     """
 
     def __init__(self, models: Models, links: Sequence[Link]) -> None:
@@ -59,13 +59,13 @@ class Planner(CallTool):
     async def run(
         self, question: str, tools: Sequence[str], calls: Sequence[ToolResult], left: int
     ) -> ToolCall:
-        """The next call for the first sub-question without an answer that can be asked."""
+        """The next call for the first sub-question that can be asked and has to be."""
         for place, link in enumerate(self.links, 1):
             if self._asked(link) and _reads(link, self._filled(link), calls):
                 link.is_read, self.read[place] = True, link.answer
         offered = {tool.partition("(")[0] for tool in tools}
         for link in self.links:
-            if link.is_read or not self._asked(link):
+            if (link.is_read and link.tries) or not self._asked(link):
                 continue
             asked = self._filled(link)
             ways = [way for way in _ways(asked) if way[0] in offered]

@@ -150,9 +150,7 @@ def arguments_of(tool: Tool, given: Sequence[str]) -> Mapping[str, object]:
     needed = sum(row.default is row.empty for row in signature.parameters.values())
     if not needed <= len(given) <= most:
         many = f"{needed} to {most}" if needed < most else str(most)
-        raise Refused(
-            f"{tool.__name__} takes {many} arguments, and got {len(given)}: {described(tool)}"
-        )
+        raise Refused(f"{len(given)} arguments were given, not {many}: {described(tool)}")
     values: dict[str, object] = {}
     for (name, row), text in zip(signature.parameters.items(), given, strict=False):
         try:

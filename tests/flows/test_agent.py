@@ -133,7 +133,7 @@ async def test_each_step_is_told_while_it_runs(session: Session, model_server: S
 
 
 REFUSED = [
-    (call("entity"), "entity takes 1 arguments, and got 0: entity(name: A name or alias)"),
+    (call("entity"), "0 arguments were given, not 1: entity(name: A name or alias)"),
     (call("passage", "the second"), "number of passage is 'the second'"),
     (call("passage", "99"), "There is no evidence [99]"),
     (call("search", ""), "query of search is ''"),
