@@ -208,8 +208,8 @@ class ModelSettings(Area):
     parameters."""
     helper_steps: HelperSteps = None
     """The helping steps that ask a model, whatever the profile: some of `rewrite`, `choose`,
-    `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with semicolons between, or
-    `none`. By default all with a `large` profile, none with a `small` one."""
+    `agent`, `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with semicolons
+    between, or `none`. By default all with a `large` profile, none with a `small` one."""
     prompts: FolderPath | None = None
     """A folder with your own instruction `STEP.md` for any step
     ([prompts](howto.md#read-and-change-a-prompt))."""
@@ -408,6 +408,12 @@ class AnswerSettings(Area):
     """The least cosine with a remembered question ([memory](concepts.md#a-question))."""
     theta: PositiveInt = 1
     """The least number of documents that memory must hold for the question."""
+    agent_calls: PositiveInt | None = None
+    """The most calls of the model that chooses the tools of mode `agent`; by default 4, 8 or 16 by
+    effort ([agent](concepts.md#agent))."""
+    agent_budget_tokens: PositiveInt | None = None
+    """The most tokens that these calls read and write together; by default 12,000, 48,000 or
+    200,000 by effort."""
     pages: FolderPath | None = None
     """A folder whose files every question reads in addition to the index
     ([versions](howto.md#go-back-to-an-earlier-version))."""

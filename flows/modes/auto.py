@@ -2,12 +2,15 @@
 
 walk the triples, if there are any → choose → answer → (nothing found) the search
 
+At high effort a large model is shown the first search: where it leaves a link of the question open,
+the agent goes on from it.
 Without a model, reports come after the search unless the wording plainly asks about the whole.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from flows.modes.agent import AGENT, open_link
 from flows.modes.traversal import is_imported, walk
 from flows.question import Resources, Response
 from prompts.choose import Choose
@@ -60,9 +63,13 @@ async def choose_mode(resources: Resources) -> ModeDecision:
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
     walked, titles = await _walk(resources), resources.search.session.titles
-    return await choose(
+    decision = await choose(
         question.parsed, titles, walked, resources.reports.sizes, Choose(resources.models)
     )
+    if decision.mode == SEARCH and (link := await open_link(resources)):
+        reason = f"{decision.reason}; the first search leaves a link open: {link}"
+        return decision.model_copy(update={"mode": AGENT.name, "reason": reason})
+    return decision
 
 
 async def _walk(resources: Resources) -> str | None:

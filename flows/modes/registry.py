@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
+from flows.modes.agent import AGENT
 from flows.modes.basic_search import DIRECT, HYDE, NAIVE, RQ, TS
 from flows.modes.drift_search import DRIFT
 from flows.modes.dual_level_search import HIGH, HYBRID, LOW, MIX
@@ -23,7 +24,7 @@ from tasks.route import SEARCH
 
 logger = logging.getLogger(__name__)
 
-OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE, FACTS)
+OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE, FACTS, AGENT)
 
 
 @cache

@@ -3,25 +3,21 @@
 An edit publishes the next generation at once, made from what is stored; nothing is extracted again.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-
-from rapidfuzz import process
 
 from flows.index import derive
 from flows.operations.history import next_generation, remembered
 from flows.operations.watch import watched_after
 from flows.runtime import Runtime
-from prompts.text.words import fold_name, simplified
 from storage.documents import as_spelt
-from storage.errors import NotFound, UsageError
+from storage.errors import UsageError
 from storage.graph import Edit, Subject
-from storage.graph_records import Alias, Entity
+from storage.graph_records import Entity
 from storage.records import Record, utc_now
 from storage.staging import Staging
 from tasks.resolve.keys import name_key
+from tasks.traverse.entity_names import all_names, entities_named
 
-NEAREST = 5
 LONGEST_NAME = 1_000  # characters: the limit of a whole triple (`tasks.load.rows`)
 LONGEST_DESCRIPTION = 20_000  # characters
 
@@ -139,35 +135,6 @@ def _check_words(what: str, text: str) -> None:
         raise UsageError(f"The {what} has {len(text):,} characters.", f"Use {most:,} at most.")
 
 
-def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
-    """Return all entities with this name or alias, compared as folded names.
-
-    Where several match, those with exactly this spelling come alone ("Agni (film)"). Raises
-    NotFound with the nearest names where none matches.
-    """
-    owners: dict[str, set[str]] = defaultdict(set)
-    shown: dict[str, str] = {}
-    for written, owner in _all_names(entities, aliases):
-        key = simplified(fold_name(written))
-        owners[key].add(owner)
-        shown.setdefault(key, written)
-    key = simplified(fold_name(name))
-    if key not in owners:
-        near = [shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST)]
-        raise NotFound(
-            f"The graph knows nothing called {name!r}.",
-            f"Nearest: {', '.join(near)}." if near else "",
-        )
-    named = [entity for entity in entities if entity.id in owners[key]]
-    return [entity for entity in named if entity.name == name] or named
-
-
-def _all_names(entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[tuple[str, str]]:
-    """Return every name and alias with the id of its entity."""
-    names = [(entity.name, entity.id) for entity in entities]
-    return names + [(alias.name, alias.entity) for alias in aliases]
-
-
 def _find(name: str, staging: Staging) -> Entity:
     """Return the entity with this name, alias or id.
 
@@ -190,7 +157,7 @@ def _subject(entity: Entity, staging: Staging, without: Collection[str] = ()) ->
     documents where other entities have the same name.
     """
     name = next(name for name in _names(entity, staging) if name_key(name) not in without)
-    names = _all_names(staging.graph.entities(), staging.graph.aliases())
+    names = all_names(staging.graph.entities(), staging.graph.aliases())
     owners = {owner for written, owner in names if name_key(written) == name_key(name)}
     documents = () if owners <= {entity.id} else tuple(_documents(entity, staging))
     return Subject(name=name, documents=documents)

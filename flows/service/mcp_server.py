@@ -27,6 +27,7 @@ from flows.service.access import needs
 from flows.service.asking import Questions
 from flows.service.workspaces import DEFAULT, UnknownWorkspace, Workspaces
 from flows.session import Session
+from flows.tools import WorkspaceTools
 from prompts.engine.errors import EngineError
 from storage.answer_records import Citation, Effort, Fallback, Passage
 from storage.errors import NoGeneration, TrellisError
@@ -36,13 +37,13 @@ T = TypeVar("T")
 
 INSTRUCTIONS = (
     "Answers from a collection of documents, each with the places that support it. `ask` answers a "
-    "question; `retrieve` gives passages without an answer; `entity` and `paths` tell what the "
-    "knowledge graph holds; `reports` sum up the collection by groups of entities; `source` shows "
-    "a document's text at the offsets that the others name."
+    "question; `retrieve` gives passages without an answer, `search_words` those that hold given "
+    "words; `entity` and `paths` tell what the knowledge graph holds; `reports` sum up the "
+    "collection by groups of entities; `source` shows a document's text at the offsets that the "
+    "others name."
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 LISTED = 200  # resources of a kind
-SHOWN = 25  # relations, claims, reports
 WINDOW = 4_000  # characters of a source
 # Document ids may contain anything: they are never used as paths.
 ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
@@ -127,42 +128,8 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
         with _errors_shown():
             return list((await questions.retrieve(name, question, options)).passages)
 
-    @server.tool(annotations=READ_ONLY)
-    async def entity(
-        name: Annotated[str, Field(description="A name or alias.")],
-    ) -> list[reading.EntityView]:
-        """Tell what the graph holds on an entity: description, relations and claims with
-        sources.
-        """
-        view = await read(lambda session: reading.look_up(name, session.generation))
-        return [
-            row.model_copy(
-                update={"relations": row.relations[:SHOWN], "claims": row.claims[:SHOWN]}
-            )
-            for row in view.entities
-        ]
-
-    @server.tool(annotations=READ_ONLY)
-    async def paths(
-        start: Annotated[str, Field(description="The name of an entity.")],
-        end: Annotated[str, Field(description="The name of another.")],
-    ) -> list[reading.GraphPath]:
-        """Tell how two entities are connected: the shortest chains of relations, with sources."""
-        return list((await read(lambda session: reading.paths_between(session, start, end))).paths)
-
-    @server.tool(annotations=READ_ONLY)
-    async def reports(
-        report: Annotated[
-            str | None, Field(description="A report's `community`, for it in full.")
-        ] = None,
-        level: Annotated[int, Field(description="Of the list; 0 is the broadest.", ge=0)] = 0,
-    ) -> list[reading.ListedReport] | reading.ReportView:
-        """List the reports on groups of entities, the most important first, or give one in full."""
-        if report is not None:
-            return await read(lambda session: reading.report_view(report, session.generation))
-        listed = await read(lambda session: reading.list_reports(session.generation))
-        rows = [row for row in listed.values() if row.level == level][:SHOWN]
-        return [row.model_copy(update={"findings": ()}) for row in rows]
+    for tool in WorkspaceTools(read).listed:
+        server.tool(annotations=READ_ONLY)(tool)
 
     @server.tool(annotations=READ_ONLY)
     async def source(

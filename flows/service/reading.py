@@ -4,14 +4,13 @@ entities, paths, reports, status.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Literal
 
 from pydantic import Field
 
-from flows.operations.edit import entities_named
 from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import masked
@@ -38,6 +37,8 @@ from storage.run_records import UsageRow
 from storage.workspace import Generation, WorkspaceProblem
 from storage.workspace_db import RunRow
 from tasks.read_reports.select import tree_of
+from tasks.retrieve.facts import GraphFacts
+from tasks.traverse.entity_names import entities_named
 from tasks.traverse.plan import shortest_paths
 
 LAST_RUNS = 5
@@ -290,6 +291,23 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     )
 
 
+def entity_within(view: EntityView, documents: Collection[str]) -> EntityView | None:
+    """Return what these documents state of an entity, without names and descriptions that are made
+    from all documents; None where they state nothing.
+    """
+    relations = []
+    for relation in view.relations:
+        stated = tuple(quote for quote in relation.statements if quote.document in documents)
+        if stated:
+            changed = {"statements": stated, "description": "", "keys": ()}
+            relations.append(relation.model_copy(update=changed))
+    claims = tuple(claim for claim in view.claims if claim.document in documents)
+    if not relations and not claims:
+        return None
+    found = {"relations": tuple(relations), "claims": claims, "aliases": (), "description": ""}
+    return view.model_copy(update=found)
+
+
 class EntityPage(Record):
     """Part of the entities that match, the most mentioned first; `total` counts all of them."""
 
@@ -346,9 +364,14 @@ class Paths(Record):
     generation: int
 
 
-def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
-    """Find up to k paths between the entities of two names (or ids). Raises NotFound."""
-    facts = session.graph.facts
+def paths_between(
+    session: Session, first: str, second: str, k: int = 3, facts: GraphFacts | None = None
+) -> Paths:
+    """Find up to k paths between the entities of two names (or ids). Raises NotFound.
+
+    `facts` are the relations that a path may use (default: all).
+    """
+    facts = facts or session.graph.facts
     sources, targets = (
         [entity.id for entity in entities_called(session, name)] for name in (first, second)
     )

@@ -277,6 +277,18 @@ class SearchIndex:
         best = best_places(scores, k, self.without_copies(scores, found))
         return [self.passage(place, scores[place], found) for place in best]
 
+    def by_words(
+        self, query: str, k: int, documents: Collection[str] | None = None
+    ) -> list[Passage]:
+        """Return the k chunks of these documents (None: all) that share most words with a query
+        (BM25).
+        """
+        return self.rank(np.where(self.allowed(documents), self.lexicon.scores(query), 0.0), k)
+
+    def by_meaning(self, cosines: Mapping[str, float], k: int) -> list[Passage]:
+        """Return the k nearest of some chunks with these cosines (by id)."""
+        return self.rank(self.chunk_scores(cosines), k)
+
     # --- texts that several documents hold --------------------------------------------------------
 
     def passage(self, place: int, score: float, allowed: Flags) -> Passage:

@@ -1,16 +1,22 @@
 """The entities of the graph that a question names, and where in it the names stand."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from prompts.text.words import STOPWORDS, WORD, fold_name
+from rapidfuzz import process
+
+from prompts.text.words import STOPWORDS, WORD, fold_name, simplified
+from storage.errors import NotFound
+from storage.graph_records import Alias, Entity
 from storage.records import by_key
 from tasks.retrieve.link import Link, Names, longest_stretches
 from tasks.step import step
 
 SHORTEST = 2
+NEAREST = 5  # names that an error suggests
 _POSSESSIVE = re.compile(r"\s{0,9}['’]\s{0,9}s?$")
 _JOINED = ("_", "-")
 
@@ -106,3 +112,35 @@ async def link(question: str, spellings: Spellings) -> Linked:
     """Find the names of the graph in a question."""
     named = spellings.named(question)
     return Linked(tuple(named), tuple(spellings.unlinked(question, named)))
+
+
+# --- names that a caller gives ---
+
+
+def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
+    """Return all entities with this name or alias, compared as folded names.
+
+    Where several match, those with exactly this spelling come alone ("Agni (film)"). Raises
+    NotFound with the nearest names where none matches.
+    """
+    owners: dict[str, set[str]] = defaultdict(set)
+    shown: dict[str, str] = {}
+    for written, owner in all_names(entities, aliases):
+        key = simplified(fold_name(written))
+        owners[key].add(owner)
+        shown.setdefault(key, written)
+    key = simplified(fold_name(name))
+    if key not in owners:
+        near = [shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST)]
+        raise NotFound(
+            f"The graph knows nothing called {name!r}.",
+            f"Nearest: {', '.join(near)}." if near else "",
+        )
+    named = [entity for entity in entities if entity.id in owners[key]]
+    return [entity for entity in named if entity.name == name] or named
+
+
+def all_names(entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[tuple[str, str]]:
+    """Return every name and alias with the id of its entity."""
+    names = [(entity.name, entity.id) for entity in entities]
+    return names + [(alias.name, alias.entity) for alias in aliases]

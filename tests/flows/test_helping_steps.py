@@ -23,7 +23,7 @@ from tests.workspaces import indexed, opened
 
 HELPERS = [
     *"rewrite choose route structurize filter decompose plan_table plan keywords rate".split(),
-    *"partial explore hypothesize".split(),
+    *"partial explore hypothesize agent".split(),
 ]
 MODES: list[Mode] = [
     "auto",
@@ -40,6 +40,7 @@ MODES: list[Mode] = [
     "rq",
     "hyde",
     "traverse",
+    "agent",
 ]
 TIED = "Tell me about Nora Vint."  # the graph leads from her to two passages
 PARTS = ("Who is Ada Korb?", "What does Ivo Lamm fear?")

@@ -1,5 +1,6 @@
 """The answers of the scripted model: a rule for each step, the same on every machine."""
 
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -223,6 +224,18 @@ def decompose(fields: Fields) -> Answered:
     return {"questions": parts if joined else [question]}
 
 
+def agent(fields: Fields) -> Answered:
+    """Finish at once, with the numbers of the evidence that shares words with the question."""
+    asked = content_words(_text(fields, "question"))
+    lines = [line for call in _items(fields, "calls") for line in json.loads(call)["result"]]
+    evidence = {number: text for number, text in _numbered(lines) if content_words(text) & asked}
+    return {
+        "thought": f"{len(evidence)} pieces share words.",
+        "tool": "finish",
+        "arguments": list(map(str, evidence)),
+    }
+
+
 def answer(fields: Fields) -> Answered:
     asked = content_words(_text(fields, "question"))
     best, shared, marker = "", LEAST_SHARED - 1, 0
@@ -430,7 +443,7 @@ Rule = Callable[[Fields], Answered]
 _RULES = (
     *(extract, glean, resolve, summarize, relate, report, tune),
     *(rewrite, keywords, route, choose, structurize, decompose, answer, direct),
-    *(plan, plan_table, rate, partial, explore, hypothesize),
+    *(agent, plan, plan_table, rate, partial, explore, hypothesize),
     *(judge, grade, describe, users, ask_whole, ask_part, check_question),
 )
 RULES: Mapping[str, Rule] = {

@@ -66,7 +66,8 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
     )
     async with Client(command) as connected:
         tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
-        assert set(tools) == {"ask", "retrieve", "entity", "paths", "reports", "source"}
+        own = {"ask", "retrieve", "source"}
+        assert set(tools) == {*own, "search_words", "entity", "paths", "reports"}
         for tool in tools.values():
             assert tool.annotations is not None
             assert (tool.annotations.read_only_hint, bool(tool.description)) == (True, True)
@@ -82,6 +83,8 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
 
         (passage, *_) = await called(connected, "retrieve", question="Orla Bridge", k=1)
         assert (passage["document"], passage["text"]) == ("towns/bridge.txt", BRIDGE)
+        (holding, *_) = await called(connected, "search_words", words="1931 metres")
+        assert holding["text"] == BRIDGE
         (entity,) = await called(connected, "entity", name="tomas reyd")
         assert entity["name"] == "Tomas Reyd"
         assert "Orla Bridge" in {relation["other"] for relation in entity["relations"]}
