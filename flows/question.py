@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from flows.runtime import usage_of
-from flows.session import GraphReader, ReportReader, Session
+from flows.session import DENSE_DEPTH, GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep, Direct
 from prompts.engine.embedders import Embedder, cosines
 from prompts.engine.helper import helped
@@ -30,6 +30,7 @@ from storage.answer_records import (
     ModeDecision,
     Passage,
     QuestionType,
+    RelevanceTests,
     ReportRead,
     Reranking,
     RouteDecision,
@@ -81,7 +82,8 @@ class AskOptions:
     these ids, `where` to documents that pass all these filters (`storage.filters`). `retriever`
     finds pages outside the index. `history` holds earlier turns, oldest first. `level` is the level
     of the reports that mode `global` reads, 0 the broadest; without it the mode follows the
-    relevant branches. `response` describes the form of the answer ("a list", "in German").
+    relevant branches. `budget` is the number of passages that mode `lazy` tests. `response`
+    describes the form of the answer ("a list", "in German").
 
     `on_text` receives the draft in pieces, and Withdrawn when the pieces before it are void; the
     final answer has other markers. `meter` records the calls to models as they end.
@@ -96,6 +98,7 @@ class AskOptions:
     history: tuple[str, ...] = ()
     on_text: Show | None = None
     level: int | None = None
+    budget: int | None = None
     effort: Effort | None = None
     response: str = ""
     meter: Meter | None = None
@@ -226,13 +229,18 @@ class PassageSearch:
         return self.session.index
 
     async def passages(
-        self, queries: Sequence[str], k: int, *, graph: bool = True
+        self,
+        queries: Sequence[str],
+        k: int,
+        *,
+        graph: bool = True,
+        nearest: int = DENSE_DEPTH,
     ) -> list[Passage]:
         """Return the k best passages by words, meaning and, with `graph`, the graph; add pages from
-        outside.
+        outside. So many `nearest` ones by meaning count.
         """
         index = self.index if graph else self.index.without_graph()
-        dense = self.session.dense(queries, self.only, self.embedder)
+        dense = self.session.dense(queries, self.only, self.embedder, nearest)
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
 
     def candidates(self, k: int) -> int:
@@ -445,6 +453,7 @@ class ModeResult:
     structures: tuple[DocumentStructure, ...] = ()
     reports: tuple[ReportRead, ...] = ()
     reranking: Reranking | None = None
+    relevance: RelevanceTests | None = None
 
 
 @dataclass(frozen=True)
@@ -526,6 +535,7 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         ),
         profile=resources.models.policy.profile,
         reranking=result.reranking,
+        relevance=result.relevance,
     )
     return Answer(
         question=text,

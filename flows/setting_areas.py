@@ -402,6 +402,9 @@ class AnswerSettings(Area):
     """The least cosine with a remembered question ([memory](concepts.md#a-question))."""
     theta: PositiveInt = 1
     """The least number of documents that memory must hold for the question."""
+    lazy_budget: PositiveInt | None = None
+    """How many passages mode `lazy` tests for relevance; by default 100 at effort `low`, 500 at
+    `medium`, 1,500 at `high`. `--budget` sets it for one question."""
     pages: FolderPath | None = None
     """A folder whose files every question reads in addition to the index
     ([versions](howto.md#go-back-to-an-earlier-version))."""

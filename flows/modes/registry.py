@@ -13,6 +13,7 @@ from flows.modes.basic_search import DIRECT, HYDE, NAIVE, RQ, TS
 from flows.modes.drift_search import DRIFT
 from flows.modes.dual_level_search import HIGH, HYBRID, LOW, MIX
 from flows.modes.global_search import GLOBAL
+from flows.modes.lazy_search import LAZY
 from flows.modes.local_search import LOCAL
 from flows.modes.query_mode import QueryMode
 from flows.modes.traversal import TRAVERSE
@@ -22,7 +23,7 @@ from tasks.route import SEARCH
 
 logger = logging.getLogger(__name__)
 
-OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE)
+OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, LAZY, DRIFT, TRAVERSE)
 
 
 @cache
