@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+import numpy as np
+
 from flows.runtime import usage_of
-from flows.session import DENSE_DEPTH, GraphReader, ReportReader, Session
+from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep, Direct
 from prompts.engine.embedders import Embedder, cosines
 from prompts.engine.helper import helped
@@ -229,19 +231,24 @@ class PassageSearch:
         return self.session.index
 
     async def passages(
-        self,
-        queries: Sequence[str],
-        k: int,
-        *,
-        graph: bool = True,
-        nearest: int = DENSE_DEPTH,
+        self, queries: Sequence[str], k: int, *, graph: bool = True
     ) -> list[Passage]:
         """Return the k best passages by words, meaning and, with `graph`, the graph; add pages from
-        outside. So many `nearest` ones by meaning count.
+        outside.
         """
         index = self.index if graph else self.index.without_graph()
-        dense = self.session.dense(queries, self.only, self.embedder, nearest)
+        dense = self.session.dense(queries, self.only, self.embedder)
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
+
+    async def ranked(self, queries: Sequence[str], k: int) -> list[Passage]:
+        """Return the k passages nearest to all queries together by words and meaning, for callers
+        that read hundreds; add pages from outside.
+        """
+        index = self.index.without_graph()
+        dense = self.session.dense(queries, self.only, self.embedder, k)
+        fits = [index.asked(*query).base for query in zip(queries, dense, strict=True)]
+        scores = np.where(index.allowed(self.only), np.sum(fits, axis=0), 0.0)
+        return await self.with_pages(queries, index.rank(scores, k))
 
     def candidates(self, k: int) -> int:
         """Return how many passages to search for when k are wanted: more if a reranker chooses."""

@@ -110,9 +110,9 @@ def communities_of(resources: Resources) -> Communities:
 
 async def _search(part: LazyQuestion, tests: int, resources: Resources) -> LazySearch:
     """Rank the passages for a part by words and meaning."""
-    search, ranked = resources.search, RANKED * max(tests, 1)
+    search = resources.search
     queries = [part.question, *([part.search] if part.search else [])]
-    passages = await search.passages(queries, ranked, graph=False, nearest=ranked)
+    passages = await search.ranked(queries, RANKED * max(tests, 1))
     asked = replace(resources.question, wording=part.question)
     return LazySearch(part, CollectionTopic(asked.relevance), passages, search.chunk, tests)
 

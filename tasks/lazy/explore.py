@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from storage.records import by_key
 
 # None of these is fitted. So many passages of a community are tested before it is judged: if all
-# are irrelevant, it is left with all that is below it.
+# are irrelevant, it is left with all that is below it. One that gave something and has no parts is
+# visited again, for twice as many.
 A_VISIT = 4
 IRRELEVANT = 20  # passages in a row, of several communities, that end a pass
 ROUNDS = 5  # in which the tests are made, at least, so that later ones follow what was found
@@ -23,13 +24,14 @@ Home = Callable[[str, Collection[str]], str | None]
 
 @dataclass
 class Branch:
-    """A community (None: what belongs to none), its untested passages, best first, and the
-    sub-communities that they may be divided into.
+    """A community (None: what belongs to none), its untested passages, best first, the
+    sub-communities that they may be divided into, and how many are tested in the next visit.
     """
 
     community: str | None
     passages: Sequence[str]
     below: Sequence[str] = ()
+    visit: int = A_VISIT
 
 
 class Exploration:
@@ -63,7 +65,7 @@ class Exploration:
         left = min(self._round, self._most - self.tests)
         while self._waiting and left > 0:
             branch = self._waiting.pop(0)
-            taken = branch.passages[: min(A_VISIT, left)]
+            taken = branch.passages[: min(branch.visit, left)]
             branch.passages = branch.passages[len(taken) :]
             self._asked.append((branch, taken))
             left -= len(taken)
@@ -86,9 +88,9 @@ class Exploration:
         """Divide a branch into its sub-communities; what belongs to none stays a branch."""
         homes = dict.fromkeys(branch.below)
         parts = by_key((self._home(name, homes), name) for name in branch.passages)
-        rest = parts.pop(None, [])
+        rest = Branch(branch.community, parts.pop(None, []), visit=2 * branch.visit)
         divided = [Branch(own, names, self._below.get(own, ())) for own, names in parts.items()]
-        return self._in_order([*divided, *([Branch(branch.community, rest)] if rest else [])])
+        return self._in_order([*divided, rest])
 
     def _in_order(self, branches: Sequence[Branch]) -> list[Branch]:
         """Order branches by their best passages, of which a visit tests some; drop empty ones."""
