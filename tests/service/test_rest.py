@@ -12,7 +12,7 @@ from storage.answer_records import Answer
 from tests.flows.conftest import BRIDGE
 from tests.patience import wait_for
 from tests.server.client import Server
-from tests.service.conftest import ASK, ASKED, QUESTION, Start
+from tests.service.conftest import ASK, ASKED, QUESTION, Start, refused
 
 EDITS = "/api/v1/edits"
 FEEDBACK = "/api/v1/feedback"
@@ -91,6 +91,16 @@ def test_an_impossible_question_is_refused(
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
     if status != 422:  # a stream ends with the same error
         assert events_of(client, {**ASKED, **body})[-1][1] == answer.json()["error"]
+
+
+def test_the_mode_lazy_tells_its_cost_before(scripted: Server, start: Start) -> None:
+    client, lazy = start(), {**ASKED, "mode": "lazy", "budget": 2}
+    told = client.post(f"{ASK}/forecast", json=lazy).json()
+    assert told["tests"] == 2
+    assert told["calls"] == sum(step["calls"] for step in told["steps"]) > 1
+    assert scripted.stats()["calls"] == 0
+    assert client.post(ASK, json=lazy).json()["trace"]["relevance"]["tests"] <= 2
+    refused(client.post(f"{ASK}/forecast", json=ASKED), 400, "UsageError")
 
 
 # --- documents, the graph and the workspace ---
