@@ -45,6 +45,7 @@ BUDGETS: Mapping[Effort, int] = {"low": 100, "medium": 500, "high": 1_500}
 CLAIM_CALLS: Mapping[Effort, int] = {"low": 2, "medium": 6, "high": 16}
 RANKED = 4  # passages that are ranked, for each that is tested
 NUMBERED = 1.2  # a text with a number before each sentence, relative to the text
+FILLED = 0.7  # the share of its room that a call fills, since passages are tested in rounds
 # For a forecast: tokens that a model writes for a passage tested, in a call for claims, and else.
 TOKENS_MARKED, TOKENS_OF_CLAIMS, TOKENS_WRITTEN = 6, 500, 800
 
@@ -162,7 +163,7 @@ def _forecast(options: AskOptions, session: Session, models: Models) -> Question
     questions = 1 if policy.effort == "low" else MOST_QUESTIONS
     tests = min(budget_of(options, session, models), questions * passages)
     tested, a_call = round(tests * session.passage_tokens * NUMBERED), tokens_a_call(Assess(models))
-    calls = min(tests, math.ceil(tested / a_call) + questions)
+    calls = min(tests, math.ceil(tested / (FILLED * a_call)) + questions)
     claim_calls, part = CLAIM_CALLS[policy.effort], policy.limits.part
     claims = min(claim_calls * part, tested)
     claim_calls = min(claim_calls, math.ceil(claims / part) + questions)
