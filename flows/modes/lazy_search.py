@@ -3,8 +3,9 @@
 subquestions → rank passages → test their relevance, community by community → claims → answer
 
 Source: LazyGraphRAG (Microsoft Research, posts of 25 November 2024 and 5 June 2025). The index is
-the one without a model: names and noun phrases, which stand together, and their communities. All
-calls to models are made for the question, and the budget of relevance tests says how many.
+the one without a model: names (in Chinese also runs of nouns; LazyGraphRAG takes noun phrases),
+which of them stand together, and their communities. All calls to models are made for the question,
+and the budget of relevance tests says how many.
 """
 
 import math
