@@ -612,6 +612,7 @@ FIELDS: Mapping[str, Maker] = {
 OWN_FIELDS: Mapping[tuple[str, str], Maker] = {
     ("filter", "passages"): _evidence,
     ("ask_part", "passages"): _with_sentences,
+    ("relevance", "passages"): _with_sentences,
     ("glean", "known"): _known,
     ("reduce", "points"): _points,
     ("report", "statements"): lambda one: _numbered(one.statements),

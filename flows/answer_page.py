@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flows.usage import in_short, ledger, plain
+from flows.usage import forecast_in_words, in_short, ledger, plain
 from storage.answer_records import Ambiguity, Answer, Citation, DegradedStep, Trace
 from storage.run_records import UsageRow
 
@@ -78,7 +78,7 @@ def answer_sections(answer: Answer, with_structure: bool = False) -> list[Sectio
     doubts += [_ambiguity(ambiguity) for ambiguity in trace.ambiguity]
     doubts += [f"{row.step}: {in_place_of(row)}" for row in trace.degraded]
     sections.append(Section(doubts, style="yellow"))
-    found = [answer_in_words(answer), *_mode(trace), in_short(answer.usage)]
+    found = [answer_in_words(answer), *_mode(trace), *_tests(trace), in_short(answer.usage)]
     sections.append(Section([line for line in found if line], style="dim"))
     return [section for section in sections if section.lines]
 
@@ -99,6 +99,16 @@ def _mode(trace: Trace) -> list[str]:
         return []
     others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
     return [f"mode {trace.mode}: {trace.decision.reason}{others}"]
+
+
+def _tests(trace: Trace) -> list[str]:
+    if trace.relevance is None:
+        return []
+    made = trace.relevance
+    return [
+        f"{made.tests:,} of {made.budget:,} relevance tests, {made.relevant:,} passages relevant; "
+        f"forecast: {forecast_in_words(made.forecast)}"
+    ]
 
 
 def _ambiguity(ambiguity: Ambiguity) -> str:

@@ -65,6 +65,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
     as_of: Annotated[int, Field(ge=1)] | None = None,
     pages: str | None = None,
     level: Annotated[int, Field(ge=0)] | None = None,
+    budget: Annotated[int, Field(ge=1)] | None = None,
     effort: Effort | None = None,
     response: str = "",
 ) -> Answer:
@@ -84,6 +85,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
         pages: A folder whose files are read in addition to the index.
         level: The level of the community reports that mode global reads, 0 the broadest
             (default: the relevant ones).
+        budget: How many passages mode lazy tests for relevance (default: by the effort).
         effort: How much work the models do: low, medium or high (default: as in the settings).
         response: The form of the answer in words: a list, one paragraph, in German.
     """
@@ -98,6 +100,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
         effort=effort,
         response=response,
         level=level,
+        budget=budget,
     )
     async with (
         recorded(load_settings({"workspace": workspace})),
@@ -172,6 +175,7 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
     where: str | None = None,
     as_of: int | None = None,
     retriever: Retriever | None = None,
+    budget: int | None = None,
     effort: Effort | None = None,
     response: str = "",
 ) -> Answer:
@@ -191,6 +195,7 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
         where=() if where is None else (where,),
         retriever=retriever,
         history=turns(history),
+        budget=budget,
         response=response,
     )
     async with SESSIONS.use(workspace, as_of) as session:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+import numpy as np
+
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep, Direct
@@ -30,6 +32,7 @@ from storage.answer_records import (
     ModeDecision,
     Passage,
     QuestionType,
+    RelevanceTests,
     ReportRead,
     Reranking,
     RouteDecision,
@@ -81,7 +84,8 @@ class AskOptions:
     these ids, `where` to documents that pass all these filters (`storage.filters`). `retriever`
     finds pages outside the index. `history` holds earlier turns, oldest first. `level` is the level
     of the reports that mode `global` reads, 0 the broadest; without it the mode follows the
-    relevant branches. `response` describes the form of the answer ("a list", "in German").
+    relevant branches. `budget` is the number of passages that mode `lazy` tests. `response`
+    describes the form of the answer ("a list", "in German").
 
     `on_text` receives the draft in pieces, and Withdrawn when the pieces before it are void; the
     final answer has other markers. `meter` records the calls to models as they end.
@@ -96,6 +100,7 @@ class AskOptions:
     history: tuple[str, ...] = ()
     on_text: Show | None = None
     level: int | None = None
+    budget: int | None = None
     effort: Effort | None = None
     response: str = ""
     meter: Meter | None = None
@@ -234,6 +239,16 @@ class PassageSearch:
         index = self.index if graph else self.index.without_graph()
         dense = self.session.dense(queries, self.only, self.embedder)
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
+
+    async def ranked(self, queries: Sequence[str], k: int) -> list[Passage]:
+        """Return the k passages nearest to all queries together by words and meaning, for callers
+        that read hundreds; add pages from outside.
+        """
+        index = self.index.without_graph()
+        dense = self.session.dense(queries, self.only, self.embedder, k)
+        fits = [index.asked(*query).base for query in zip(queries, dense, strict=True)]
+        scores = np.where(index.allowed(self.only), np.sum(fits, axis=0), 0.0)
+        return await self.with_pages(queries, index.rank(scores, k))
 
     def candidates(self, k: int) -> int:
         """Return how many passages to search for when k are wanted: more if a reranker chooses."""
@@ -445,6 +460,7 @@ class ModeResult:
     structures: tuple[DocumentStructure, ...] = ()
     reports: tuple[ReportRead, ...] = ()
     reranking: Reranking | None = None
+    relevance: RelevanceTests | None = None
 
 
 @dataclass(frozen=True)
@@ -526,6 +542,7 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         ),
         profile=resources.models.policy.profile,
         reranking=result.reranking,
+        relevance=result.relevance,
     )
     return Answer(
         question=text,

@@ -128,9 +128,10 @@ class Session(AbstractContextManager["Session"]):
         queries: Sequence[str],
         documents: Sequence[str] | None = None,
         embedder: Embedder | None = None,
+        most: int = DENSE_DEPTH,
     ) -> list[Mapping[str, float]]:
-        """Return the nearest chunks of each query with their cosines; none for a query that the
-        embedder cannot read. `embedder` is the runtime's with another meter.
+        """Return the `most` nearest chunks of each query with their cosines; none for a query that
+        the embedder cannot read. `embedder` is the runtime's with another meter.
         """
         embedder = embedder or self.runtime.embedder
         readable = [query for query in queries if embedder.reads(query)]
@@ -139,7 +140,7 @@ class Session(AbstractContextManager["Session"]):
         vectors = dict(zip(readable, embedder.embed(readable, query=True), strict=True))
         search = self.generation.vectors.search
         return [
-            dict(search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
+            dict(search(vectors[query], most, documents)) if query in vectors else {}
             for query in queries
         ]
 

@@ -414,6 +414,9 @@ class AnswerSettings(Area):
     agent_budget_tokens: PositiveInt | None = None
     """The most tokens that these calls read and write together; by default 12,000, 48,000 or
     200,000 by effort."""
+    lazy_budget: PositiveInt | None = None
+    """How many passages mode `lazy` tests for relevance; by default 100 at effort `low`, 500 at
+    `medium`, 1,500 at `high`. `--budget` sets it for one question."""
     pages: FolderPath | None = None
     """A folder whose files every question reads in addition to the index
     ([versions](howto.md#go-back-to-an-earlier-version))."""

@@ -9,7 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import BaseModel
 
 from prompts.engine.key_masking import MASK, mask_keys
-from storage.run_records import AnswerChange, StepUsage, UsageRow
+from storage.run_records import (
+    AnswerChange,
+    Forecast,
+    QuestionForecast,
+    StepForecast,
+    StepUsage,
+    UsageRow,
+)
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 SHOWN = 20  # lines of a list
@@ -80,6 +87,15 @@ def cost_of(used: StepUsage) -> str:
     if used.cost_usd is None:
         return "cost unknown"
     return f"${used.cost_usd:.4f}" if 0 < used.cost_usd < 1 else f"${used.cost_usd:.2f}"
+
+
+def forecast_in_words(plan: Forecast | QuestionForecast | StepForecast) -> str:
+    """Return one line with the calls, tokens and cost of a forecast."""
+    if not plan.calls:
+        return "no calls"
+    tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
+    cost = cost_of(StepUsage(cost_usd=plan.cost_usd))
+    return f"about {plan.calls:,} calls, {tokens}, {cost}"
 
 
 def ledger(rows: Iterable[UsageRow]) -> str:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from storage.records import Record
-from storage.run_records import Usage
+from storage.run_records import QuestionForecast, Usage
 
 # What the filter kept: all, because nothing was judged; entailed passages; also neutral ones; none.
 FilterTier = Literal["all", "entailed", "neutral", "none"]
@@ -207,6 +207,36 @@ class Reranking(Record):
     ranks: tuple[int, ...]
 
 
+class TestedPart(Record):
+    """A question that mode `lazy` made of a wide one, and what the tests of its passages found.
+
+    `search` are the words that were searched for beside its own, `relevant` the number of passages
+    of which a sentence helps, `communities` the number of those that were looked into.
+    """
+
+    question: str
+    search: str
+    tests: int
+    relevant: int
+    communities: int
+
+
+class RelevanceTests(Record):
+    """The relevance tests of a question in mode `lazy`: how many were allowed (`budget`) and made.
+
+    Of the relevant `sentences` with their neighbours, `read` were read for claims. `forecast` is
+    what the question was said to take before it was asked; `Answer.usage` says what it took.
+    """
+
+    budget: int
+    tests: int
+    relevant: int
+    sentences: int
+    read: int
+    parts: tuple[TestedPart, ...]
+    forecast: QuestionForecast
+
+
 class Trace(Record):
     """The decisions behind an answer.
 
@@ -214,7 +244,7 @@ class Trace(Record):
     `mode` was chosen where the caller left that to `auto`. `removed_markers` are markers of the
     model that named no evidence, `spared` the calls that the effort or the models' `profile` saved,
     `degraded` the steps that went on without their model's answer. `reranking` is None where no
-    reranker is set.
+    reranker is set, `relevance` in all modes but `lazy`.
     """
 
     mode: Mode
@@ -238,6 +268,7 @@ class Trace(Record):
     degraded: tuple[DegradedStep, ...] = ()
     profile: Profile = "large"
     reranking: Reranking | None = None
+    relevance: RelevanceTests | None = None
 
 
 class Answer(Record):

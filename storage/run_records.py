@@ -88,6 +88,19 @@ class Forecast(Record):
     rate: str
 
 
+class QuestionForecast(Record):
+    """What a question in mode `lazy` would take at most, by rule: relevance tests, calls, tokens,
+    and dollars (None where a price is unknown); `steps` has the parts of these sums.
+    """
+
+    tests: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    steps: tuple[StepForecast, ...]
+
+
 class KeptPrompts(Record):
     """Steps whose prompts have changed since the index was made; the index was not changed."""
 

@@ -19,17 +19,20 @@ from flows.cli.common import COMMON, Common
 from flows.cli.options import AsOf, Count, CountFrom0, Input, Record
 from flows.cli.running import command
 from flows.cli.screen import Screen, harmless
+from flows.modes.lazy_search import LAZY, forecast_question
 from flows.modes.registry import mode_names
 from flows.orchestration.local_server import keep_server
 from flows.query import answer_question, query, retrieve_passages
 from flows.question import AUTO, AskOptions, check_question
 from flows.session import Session, open_session
+from flows.usage import forecast_in_words
 from prompts.engine.effort import Effort
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Retrieval, StructureType
 from storage.errors import UsageError, did_you_mean
 from storage.files import text_of_file
 from storage.filters import check_filter
+from storage.run_records import QuestionForecast
 from tasks.retrieve.pages import FolderRetriever
 
 
@@ -55,6 +58,8 @@ class SearchArguments:
     mode: Mode = AUTO
     level: CountFrom0 | None = None
     """The level of the reports that mode global reads; 0 is the broadest."""
+    budget: Count | None = None
+    """How many passages mode lazy tests for relevance (default: 100, 500, 1500 by effort)."""
     effort: Effort | None = None
     """How much models read (default: TRELLIS_EFFORT, medium)."""
     response: str = ""
@@ -81,6 +86,7 @@ class SearchArguments:
             mode=self.mode,
             k=self.k,
             level=self.level,
+            budget=self.budget,
             where=() if self.where is None else (self.where,),
             effort=self.effort,
             response=self.response,
@@ -100,17 +106,24 @@ def ask(
     structure: StructureType | None = None,
     history: Input | None = None,
     record: Record = False,
+    dry_run: bool = False,
     common: Common = COMMON,
 ) -> int:
     """Answer; return 1 if questions of a file failed.
 
     Args:
+        dry_run: Tell what a question in mode lazy takes at most; asks nothing.
         structure: How the evidence is organised (default: the router chooses).
         history: A file of earlier turns, oldest first: texts or {role, content}, as a list in JSON
             or one JSON line each (- for stdin).
     """
     screen = common.screen
     options = replace(asked.options(question), structure=structure)
+    if dry_run:
+        with open_session(common.runtime(reading=True), asked.as_of) as session:
+            plan = forecast_question(options, session)
+        screen.result(plan, lambda: _show_forecast(plan, screen))
+        return 0
     if history is not None:
         if question is None or record:
             raise UsageError(
@@ -123,6 +136,8 @@ def ask(
         answer = _recorded(question, asked, structure, common.workspace)
     else:
         with open_session(common.runtime(reading=True), asked.as_of) as session:
+            if options.mode == LAZY.name and (plan := forecast_question(options, session)).calls:
+                screen.note(f"A question takes at most {forecast_in_words(plan)}.")
             if question is None:
                 return _answer_file(asked, options, answer_question, session, screen)
             with _live_draft(screen) as on_text:
@@ -130,6 +145,13 @@ def ask(
                 answer = asyncio.run(answer_question(question, drafting, session))
     show_answer(answer, screen, with_structure=structure is not None)
     return 0
+
+
+def _show_forecast(plan: QuestionForecast, screen: Screen) -> None:
+    screen.title("Forecast: nothing was asked")
+    facts = [("relevance tests", f"at most {plan.tests:,}"), ("models", forecast_in_words(plan))]
+    facts += [(step.step, f"{step.model}: {forecast_in_words(step)}") for step in plan.steps]
+    screen.facts(facts, indent=2)
 
 
 @contextmanager
@@ -185,6 +207,8 @@ def _recorded(
         k=asked.k,
         where=asked.where,
         as_of=asked.as_of,
+        level=asked.level,
+        budget=asked.budget,
         pages=None if asked.pages is None else str(asked.pages),
         effort=asked.effort,
         response=asked.response,

@@ -16,10 +16,10 @@ from flows.operations.forecast import forecast
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.orchestration.local_server import keep_server
 from flows.runtime import with_budget
-from flows.usage import cost_of, facts_of
+from flows.usage import facts_of, forecast_in_words
 from prompts.tailoring import Tailoring
 from storage.records import Skipped
-from storage.run_records import Budget, Forecast, IndexReport, StepForecast, StepUsage
+from storage.run_records import Budget, Forecast, IndexReport
 from tasks.sync import FORGOTTEN
 
 SHOWN_SKIPPED = 10
@@ -81,7 +81,7 @@ def index(
     if report.kept_prompts and not screen.as_json:
         plan = asyncio.run(forecast(sources, IndexOptions(remake=True), common.runtime()))
         screen.warn(in_words(report.kept_prompts))
-        screen.warn(f"--remake makes it anew: {_cost_in_words(plan)}")
+        screen.warn(f"--remake makes it anew: {forecast_in_words(plan)}")
 
 
 def show_report(report: IndexReport, screen: Screen) -> None:
@@ -121,11 +121,11 @@ def _show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     }
     facts = [
         *facts_of(counts),
-        ("models", _cost_in_words(plan)),
+        ("models", forecast_in_words(plan)),
         ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
     ]
     for step in plan.steps:
-        cost = f"{step.model}: {_cost_in_words(step)}; output {BASES[step.basis]}"
+        cost = f"{step.model}: {forecast_in_words(step)}; output {BASES[step.basis]}"
         facts.append((step.step, cost))
     screen.facts(facts, indent=2)
     _show_skipped(plan.skipped, screen)
@@ -133,14 +133,6 @@ def _show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     for unit, most in budget:
         if most is not None and needed[unit] > most:
             screen.warn(f"{needed[unit]:,} {unit} are more than the budget of {most:,}")
-
-
-def _cost_in_words(plan: Forecast | StepForecast) -> str:
-    if not plan.calls:
-        return "no calls"
-    tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
-    cost = cost_of(StepUsage(cost_usd=plan.cost_usd))
-    return f"about {plan.calls:,} calls, {tokens}, {cost}"
 
 
 @command

@@ -14,6 +14,7 @@ from flows.modes.basic_search import DIRECT, HYDE, NAIVE, RQ, TS
 from flows.modes.drift_search import DRIFT
 from flows.modes.dual_level_search import HIGH, HYBRID, LOW, MIX
 from flows.modes.global_search import GLOBAL
+from flows.modes.lazy_search import LAZY
 from flows.modes.local_search import LOCAL
 from flows.modes.query_mode import QueryMode
 from flows.modes.traversal import TRAVERSE
@@ -24,7 +25,10 @@ from tasks.route import SEARCH
 
 logger = logging.getLogger(__name__)
 
-OURS = (NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, DRIFT, TRAVERSE, FACTS, AGENT)
+OURS = (
+    *(NAIVE, HYDE, RQ, TS, DIRECT, LOW, HIGH, HYBRID, MIX, LOCAL, GLOBAL, LAZY, DRIFT),
+    *(TRAVERSE, FACTS, AGENT),
+)
 
 
 @cache

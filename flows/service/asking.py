@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.modes.lazy_search import forecast_question
 from flows.query import answer_question, retrieve_passages
 from flows.question import AUTO, AskOptions
 from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
@@ -26,6 +27,7 @@ from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.filters import check_filter
 from storage.records import Record, utc_now
+from storage.run_records import QuestionForecast
 from tasks.rewrite import turns
 from tasks.watching import watched
 
@@ -55,6 +57,8 @@ class RetrieveRequest(BaseModel):
     effort: Effort | None = None
     level: int | None = Field(default=None, ge=0)
     """The level of the reports that mode `global` reads; 0 is the broadest."""
+    budget: int | None = Field(default=None, ge=1, le=100_000)
+    """How many passages mode `lazy` tests for relevance."""
 
     def options(self) -> AskOptions:
         """Convert the request to the options of the pipeline. Raises FilterError."""
@@ -67,6 +71,7 @@ class RetrieveRequest(BaseModel):
             where=() if self.where is None else (self.where,),
             history=turns(self.history),
             level=self.level,
+            budget=self.budget,
             effort=self.effort,
             **self.model_dump(include={"structure", "response"}),
         )
@@ -183,6 +188,16 @@ class Questions:
             finally:
                 self._limits.add(meter)
                 self._metrics.spent(name, meter)
+
+    async def forecast(self, asked: AskRequest) -> QuestionForecast:
+        """Forecast a request in mode `lazy`; no model is called. Raises UsageError for another
+        mode, and UnknownWorkspace.
+        """
+        return await self._workspaces.read(
+            asked.workspace,
+            lambda session: forecast_question(asked.options(), session),
+            asked.as_of,
+        )
 
     async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
         """Answer a request. Raises the same errors as `ask`."""

@@ -33,7 +33,7 @@ from flows.session import Session
 from storage.answer_records import Answer, Retrieval
 from storage.errors import NotFound
 from storage.graph_records import Community
-from storage.run_records import UsageRow
+from storage.run_records import QuestionForecast, UsageRow
 from storage.uploads import store_upload, upload_folder
 from storage.workspace import GenerationInfo
 
@@ -82,6 +82,13 @@ async def ask(body: AskBody, request: Request, service: Here) -> Answer | Stream
         lines = event_lines(service.questions.events(body))
         return StreamingResponse(lines, media_type="text/event-stream", headers=NOT_BUFFERED)
     return await service.questions.answer(body)
+
+
+@router.post("/ask/forecast", tags=["questions"])
+async def forecast(body: AskRequest, request: Request, service: Here) -> QuestionForecast:
+    """Say what a question in mode `lazy` takes at most: tests, calls, tokens; nothing is asked."""
+    note_question(request, service.settings, body)
+    return await service.questions.forecast(body)
 
 
 async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:

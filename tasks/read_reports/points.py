@@ -184,14 +184,22 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 @step("partial", BRIEF, asks_model=True)
 async def partial_answers(
-    texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial
+    texts: ReportTexts,
+    seed: str | None,
+    topic: CollectionTopic,
+    answerer: Partial,
+    most: int | None = None,
 ) -> list[Point]:
-    """Find the points for the answer, the most helpful first."""
-    names = shuffled(sorted(texts.offered), seed)
+    """Find the points for the answer, the most helpful first.
+
+    A call reads `most` tokens (None: those of the map step). Without a seed the texts are read in
+    their order.
+    """
+    names = list(texts.offered) if seed is None else shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
     calls = [
         [texts.offered[names[place]] for place in call]
-        for call in portions(sizes, answerer.policy.limits.map)
+        for call in portions(sizes, most or answerer.policy.limits.map)
     ]
     written = await gather_or_cancel(_points_of(call, topic, answerer) for call in calls)
     points = _points((point for call in written for point in call), sorted(texts.offered.items()))

@@ -23,7 +23,7 @@ from tests.workspaces import indexed, opened
 
 HELPERS = [
     *"rewrite choose route structurize filter decompose plan_table plan keywords rate".split(),
-    *"partial explore hypothesize agent".split(),
+    *"partial explore subquestions relevance hypothesize agent".split(),
 ]
 MODES: list[Mode] = [
     "auto",
@@ -35,6 +35,7 @@ MODES: list[Mode] = [
     "hybrid",
     "mix",
     "global",
+    "lazy",
     "drift",
     "ts",
     "rq",

@@ -347,6 +347,20 @@ def explore(fields: Fields) -> Answered:
     return {"points": points, "follow_ups": follow_ups}
 
 
+def subquestions(fields: Fields) -> Answered:
+    """The parts around "and", each with the first names of the documents."""
+    named = " ".join(_items(fields, "names")[:MOST_KEYS])
+    parts = decompose(fields)["questions"]
+    return {"questions": [{"question": part, "search": named} for part in parts]}
+
+
+def relevance(fields: Fields) -> Answered:
+    """The sentences that share content words with the question."""
+    asked = content_words(_text(fields, "question"))
+    found = [one for text in _items(fields, "passages") for one in _FINDING.findall(text)]
+    return {"sentences": [int(number) for number, said in found if asked & content_words(said)]}
+
+
 def hypothesize(fields: Fields) -> Answered:
     return {"passage": f"It is known that {_text(fields, 'question').rstrip('?')}."}
 
@@ -443,7 +457,7 @@ Rule = Callable[[Fields], Answered]
 _RULES = (
     *(extract, glean, resolve, summarize, relate, report, tune),
     *(rewrite, keywords, route, choose, structurize, decompose, answer, direct),
-    *(agent, plan, plan_table, rate, partial, explore, hypothesize),
+    *(agent, plan, plan_table, rate, partial, explore, subquestions, relevance, hypothesize),
     *(judge, grade, describe, users, ask_whole, ask_part, check_question),
 )
 RULES: Mapping[str, Rule] = {

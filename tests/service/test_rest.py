@@ -12,7 +12,7 @@ from storage.answer_records import Answer
 from tests.flows.conftest import BRIDGE
 from tests.patience import wait_for
 from tests.server.client import Server
-from tests.service.conftest import ASK, ASKED, QUESTION, Start, keys_of
+from tests.service.conftest import ASK, ASKED, QUESTION, Start, keys_of, refused
 
 EDITS = "/api/v1/edits"
 FEEDBACK = "/api/v1/feedback"
@@ -103,6 +103,16 @@ def test_administrators_see_the_latest_questions(start: Start) -> None:
     assert "bridg" in failed["error"]
     client.headers["authorization"] = f"Bearer {asker}"
     assert client.get("/api/v1/questions").status_code == 403
+
+
+def test_the_mode_lazy_tells_its_cost_before(scripted: Server, start: Start) -> None:
+    client, lazy = start(), {**ASKED, "mode": "lazy", "budget": 2}
+    told = client.post(f"{ASK}/forecast", json=lazy).json()
+    assert told["tests"] == 2
+    assert told["calls"] == sum(step["calls"] for step in told["steps"]) > 1
+    assert scripted.stats()["calls"] == 0
+    assert client.post(ASK, json=lazy).json()["trace"]["relevance"]["tests"] <= 2
+    refused(client.post(f"{ASK}/forecast", json=ASKED), 400, "UsageError")
 
 
 # --- documents, the graph and the workspace ---

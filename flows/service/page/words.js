@@ -48,6 +48,7 @@ const WORDS = {
   mode_struct: ["passages, and a structure made of them", "段落及由其构建的结构"],
   mode_local: ["what the graph holds around the names", "图谱中与名称相关的内容"],
   mode_global: ["reports on the whole collection", "整个文档集的报告"],
+  mode_lazy: ["the whole collection, tested passage by passage", "整个文档集，逐段检验相关性"],
   mode_drift: ["from reports to details", "从报告到细节"],
   mode_low: ["entities that the question names", "问题提到的实体"],
   mode_high: ["relations by theme", "按主题的关系"],
