@@ -18,9 +18,9 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from prompts.judge import CRITERIA, Judge
 from storage.answer_records import Answer
-from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion
+from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Verdict
 from storage.run_records import IndexReport, StepUsage
-from tasks.evaluate.judge import judged_pairs, win_rates
+from tasks.evaluate.judge import Answers, judged_pairs, win_rates
 from tasks.evaluate.measures import claim_clusters, claims_of
 from tasks.grounding import sentences_of
 from tests.server.client import serving
@@ -250,10 +250,17 @@ def _judge(
         for one in given
     }
     judge = Judge(open_runtime(settings_in(run.workspace("judge"), **model)).models)
-    base = answers.pop("global", None)
-    for other, own in answers.items() if base else ():
-        verdicts = asyncio.run(judged_pairs(questions, (base, own), judge, tuple(CRITERIA)))
+    if (base := answers.pop("global", None)) is None:
+        return
+    for other, own in answers.items():
+        verdicts = asyncio.run(_compared(questions, (base, own), judge))
         run.table(f"{name}: global against {other}, share of verdicts", win_rates(verdicts))
+
+
+async def _compared(
+    questions: Sequence[EvaluationQuestion], pair: tuple[Answers, Answers], judge: Judge
+) -> list[Verdict]:
+    return await judged_pairs(questions, pair, judge, tuple(CRITERIA))
 
 
 @contextmanager

@@ -89,7 +89,11 @@ class Exploration:
         homes = dict.fromkeys(branch.below)
         parts = by_key((self._home(name, homes), name) for name in branch.passages)
         rest = Branch(branch.community, parts.pop(None, []), visit=2 * branch.visit)
-        divided = [Branch(own, names, self._below.get(own, ())) for own, names in parts.items()]
+        divided = [
+            Branch(own, names, self._below.get(own, ()))
+            for own, names in parts.items()
+            if own is not None
+        ]
         return self._in_order([*divided, rest])
 
     def _in_order(self, branches: Sequence[Branch]) -> list[Branch]:
