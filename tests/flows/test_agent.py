@@ -1,5 +1,6 @@
 """Mode agent: calls of tools give citable evidence within a budget, and texts command nothing."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -157,7 +158,8 @@ async def test_the_model_reads_what_is_wrong_with_a_call(
 async def test_a_passage_comes_with_its_neighbours(tmp_path: Path, model_server: Server) -> None:
     swimmers = ("Ada", "Ivo", "Zorba", "Ulf", "Tilde")
     text = "\n\n".join(f"# Part {name}\n\n" + f"{name} swims. " * 40 for name in swimmers)
-    workspace = indexed(tmp_path, [{"id": "otters", "text": text}], chunk_tokens=200)
+    rows = [{"id": "otters", "text": text}]
+    workspace = await asyncio.to_thread(indexed, tmp_path, rows, chunk_tokens=200)
     async with Place(workspace, model_server).session() as session:
         script(model_server, call("passage", "1"))
         await asked(session, "Where does Zorba swim?")
@@ -171,7 +173,7 @@ async def test_a_passage_comes_with_its_neighbours(tmp_path: Path, model_server:
 
 async def test_tables_are_computed_and_cited(tmp_path: Path, model_server: Server) -> None:
     rows = [{"id": "towers", "title": "Towers", "text": TALL}, *ROWS[:2]]
-    workspace = indexed(tmp_path, rows)
+    workspace = await asyncio.to_thread(indexed, tmp_path, rows)
     async with Place(workspace, model_server).session() as session:
         script(model_server, call("tables", "Which tower has the greatest height?"))
         await asked(session, "Which tower has the greatest height?")

@@ -44,7 +44,7 @@ def test_evidence_is_numbered_once_and_quoted_once() -> None:
     seen.add(FINISH, [], 1_000)
     assert [result.result for result in seen.results] == [
         ["[1] A: A sentence.", "[2] x -[made]-> y; B: A sentence."],
-        ["[1] a (shown above)", "words alone"],
+        ["[1] A (shown above)", "words alone"],
         ["[1] A: A sentence."],
         [NOTHING],
     ]
