@@ -22,8 +22,8 @@ QUESTION = (
     "Where was the engineer born who designed the bridge that carries Gullstone Brewery's water "
     "main?"
 )
-PLAIN = "Who designed the Sluice Lane Bridge?"
-AGAIN = "By whom was the Sluice Lane Bridge designed?"
+PLAIN = "When was Gullstone Brewery founded?"
+AGAIN = "In which year was Gullstone Brewery founded?"
 WIDTH = 200  # characters of a line that quotes
 
 

@@ -28,7 +28,7 @@ _LATEX = re.compile(
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys("“”„‟＂", '"') | dict.fromkeys("‘’‚‛", "'"))
 _GOES_ON = re.compile(r"[\"'”’]\s*[,:\]}]")  # the text before this was within a string
 _CHOICE = re.compile(r"'([^']*)'")
-_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CODE = re.compile(r"\\u([0-9a-f]{4})")
 _ENDS_VALUE = re.compile(
     r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.IGNORECASE

@@ -44,7 +44,7 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 _OVERFLOW = _words(
     r"context[_ ](?:length|window|size)|max(?:imum|_)? ?model[_ ]len|prompt (?:is )?too long"
-    r"|too many (?:input )?tokens|exceed\w* (?:the )?(?:max\w*|available) context|num_ctx"
+    r"|too many (?:input )?tokens|exceed(?:s|ed|ing)? (?:the )?(?:max\w*|available) context|num_ctx"
     r"|longer than the|(?:less|fewer) than \d+ tokens|input (?:is |was )?too (?:long|large)"
     r"|(?:input|prompt|total)[ _](?:tokens?|length|size)\b.{0,40}(?:exceed|greater|longer|larger)"
 )

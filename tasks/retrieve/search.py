@@ -43,7 +43,7 @@ from tasks.step import step
 
 # --- documents that a question names by their titles ----------------------------------------------
 
-_QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_QUALIFIER = re.compile(r"[(（][^()（）]*[)）]\s*$")
 
 
 class _NamedTitle(NamedTuple):
@@ -74,7 +74,7 @@ def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[s
     # The parts of a term with a hyphen are terms too.
     every, name = (
         frozenset(term for term in terms(text, language) if "-" not in term)
-        for text in (title, _QUALIFIER.sub("", title))
+        for text in (title, _QUALIFIER.sub("", title).rstrip())
     )
     return every, name or every
 
