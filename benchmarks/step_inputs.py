@@ -48,6 +48,10 @@ PASSAGES, PASSAGE_TOKENS = 5, 200
 MOST_ENTITIES = 4  # among which an input's entity is chosen, those with most relations first
 TABLES = ("bridges.csv", "ferry-traffic-2023.csv")
 FOLLOW_UP = {"en": "And what else do the documents say about it?", "zh": "关于它，文中还说了什么？"}
+TOOLS = (
+    "search(query: A question or phrase) Find the passages that bear most on a query.",
+    "entity(name: A name or alias) Tell what the graph holds on an entity.",
+)
 _FORMS: Sequence[StructureName] = ("table", "graph", "algorithm", "catalogue", "chunk")
 _WORDS: Mapping[Tongue, Mapping[str, str]] = {
     "en": {
@@ -607,6 +611,9 @@ FIELDS: Mapping[str, Maker] = {
     "examples": lambda one: [f"{one.asked} ({'; '.join(one.titles)})"],
     "form": lambda one: FORMS[_FORMS[one.turn % len(_FORMS)]],
     "solutions": _solutions,
+    "tools": lambda _: list(TOOLS),
+    "calls": lambda _: [],
+    "calls_left": lambda _: "4",
 }
 # What a field holds in one step alone.
 OWN_FIELDS: Mapping[tuple[str, str], Maker] = {

@@ -86,7 +86,7 @@ def test_a_failed_step_is_a_row_and_tried_again(model_server: Server, kept: Path
 def test_an_unknown_step_is_named(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--keep", str(kept)]
     assert main(["models", *arguments, "--parts", "steps", "--steps", "fly"]) == 2
-    assert "There is no step 'fly'. There are answer," in capsys.readouterr().err
+    assert "There is no step 'fly'. There are agent, answer," in capsys.readouterr().err
 
 
 def test_every_field_of_every_step_gets_an_input() -> None:
