@@ -3,6 +3,7 @@
 Nothing waits for a time: each step waits for what it needs to see.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -189,8 +190,14 @@ def test_failures_are_retried_and_runs_and_answers_cancelled(
         press(page, "Stop")
         expect(page.locator(".turn [role=alert]")).to_contain_text("Stopped.")
         scripted.settle(latency_ms=0)
+        says = json.dumps({"answer": "Zeppelins of Zorba carried it.", "values": []})
+        scripted.misbehave({"kind": "writes", "step": "answer", "says": says})
         ask(page, "Who planned Velin Town?")
-        expect(page.locator(".turn .foot")).to_be_visible()
+        expect(page.locator(".badge")).to_contain_text("no source supports it")
+        found = page.get_by_role("list", name="The passages that were found")
+        expect(found.locator("li")).to_have_count(3)
+        found.get_by_role("button").first.click()
+        expect(page.locator("#source header")).to_be_visible()
 
 
 # --- documents and the graph ---

@@ -2,11 +2,12 @@
 import { about as aboutWorkspace, askStream, exampleQuestions, keepFeedback, place } from "./api.js";
 import { fill, h, icon, notify } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { openSource } from "./source.js";
+import { openDocument, openSource } from "./source.js";
 import { money, number, t, time } from "./words.js";
 
 const MOST_TALKS = 30; // conversations that the browser keeps
 const MOST_CARDS = 5; // sources that are shown at once
+const MOST_NEAREST = 3; // passages beside an answer without sources
 const QUOTED = 260; // characters of a quote on a card
 
 // --- conversations --------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ function view(turn, talk, workspace) {
   const text = excerpts && cites.size ? answer.answer.replace(/^[^\n]*[:：]\n+/, "") : answer.answer;
   return h(
     ".turn", {}, head, h(excerpts ? ".answer.excerpts" : ".answer", {}, markdown(text, { cite, flags: unsupported })),
-    verdict(answer, unsupported), sources(answer, open), h(".foot", {}, feedback(turn, talk, workspace)), way(answer, workspace),
+    verdict(answer, unsupported), sources(answer, open, workspace), h(".foot", {}, feedback(turn, talk, workspace)), way(answer, workspace),
   );
 }
 
@@ -268,17 +269,16 @@ function verdict(answer, unsupported) {
 }
 
 /** A card for each document that is cited, with the sentence that was found in it. */
-function sources(answer, open) {
+function sources(answer, open, workspace) {
   const groups = [...Map.groupBy(answer.citations, (citation) => citation.document).values()];
-  if (!groups.length) return null;
+  if (!groups.length) return answer.fallback === "ungrounded" && answer.passages.length ? nearest(answer.passages, workspace) : null;
   const card = (rows) => {
     const [first, ...others] = rows;
     const page = first.page ? `, ${t("page_n", { n: first.page })}` : "";
-    const quote = first.quote.length > QUOTED ? `${first.quote.slice(0, QUOTED)} …` : first.quote;
     return h("li", {}, h(
       "button.source", { onclick: open(first) },
       h("span.top", {}, h("strong", {}, first.title || first.document), rows.slice(0, MOST_CARDS).map((row) => h("span.number", {}, bare(row)))),
-      h("small", {}, first.document, page), h("span.words", {}, h("mark", {}, quote)),
+      h("small", {}, first.document, page), h("span.words", {}, h("mark", {}, cut(first.quote))),
       others.length > 0 && h("small", {}, t("more_places", { n: number(others.length), title: first.title || first.document })),
     ));
   };
@@ -287,6 +287,17 @@ function sources(answer, open) {
   const more = h("button.plain", { onclick: () => { list.append(...groups.slice(MOST_CARDS).map(card)); more.remove(); } }, t("more", { n: number(groups.length) }));
   return [list, more];
 }
+
+/** What was found for an answer that no source supports. */
+function nearest(passages, workspace) {
+  const card = (passage) => h("li", {}, h(
+    "button.source", { onclick: () => openDocument(workspace, passage.document) },
+    h("span.top", {}, h("strong", {}, passage.title || passage.document)), h("small", {}, passage.document), h("span.words", {}, cut(passage.text)),
+  ));
+  return [h("p.quiet", {}, t("nearest")), h("ul.sources", { "aria-label": t("nearest") }, passages.slice(0, MOST_NEAREST).map(card))];
+}
+
+const cut = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
 
 function feedback(turn, talk, workspace) {
   const { answer } = turn;

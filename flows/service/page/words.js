@@ -83,6 +83,7 @@ const WORDS = {
   excerpts_partial: ["Excerpts, not an answer", "摘录，不是答案"],
   excerpts_abstained: ["Nothing was found about this", "没有找到相关内容"],
   not_supported: ["Sentences with a dotted line have no support ({n}).", "带点下划线的句子没有依据（{n}）。"],
+  nearest: ["The passages that were found", "检索到的段落"],
   sources: ["Sources", "来源"],
   more_places: ["and {n} more in {title}", "{title} 中另有 {n} 处"],
   read_as: ["“{text}” was read as {taken}.", "“{text}” 理解为 {taken}。"],
