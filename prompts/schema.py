@@ -23,7 +23,6 @@ NAME = "name"  # the column of a kind that holds the names of its things
 LEADS_TO = ">"  # stands between a relation and a column of what it leads to
 LONGEST_NAME = 40
 _NUMBER_IN = re.compile(r"number in (.+)")
-_ENDS = re.compile(r"(.+?)\s*->\s*(.+)")
 _TYPES_OF_PYTHON: Mapping[object, ValueType] = {
     str: "text",
     int: "number",
@@ -112,10 +111,10 @@ class RelationType(_SchemaValue):
     def _from_text(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        match = _ENDS.fullmatch(value.strip())
-        if match is None:
+        source, _, target = (part.strip() for part in value.partition("->"))
+        if not (source and target):
             raise Unfit(value, 'the kinds at both ends, as "person -> bridge" or "a | b -> c"')
-        return {"source": match[1], "target": match[2]}
+        return {"source": source, "target": target}
 
     @field_validator("source", "target", mode="before")
     @classmethod
