@@ -70,7 +70,11 @@ def stored(*folders: Path) -> list[str]:
     found = []
     every = {path for folder in folders for path in (folder, *folder.rglob("*"))}
     for path in sorted(path for path in every if path.is_file()):
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # SQLite removes its log with the last connection
+            continue
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
         found += [f"{path.name}: {form}" for form in (*FORMS, *CODED) if form.encode() in content]
         if path.suffix == ".duckdb":  # its blocks may be packed
             found += [f"{path.name}, unpacked: {form}" for form in shown(*rows_of(path))]
