@@ -85,9 +85,8 @@ class FindingListed(BaseModel):
 
 
 class ReportListed(BaseModel):
-    """What a small model writes on a community."""
+    """What a small model writes on a community; its title would repeat the headings it reads."""
 
-    title: str = Field(max_length=120)
     findings: list[FindingListed] = Field(min_length=1, max_length=MOST_FOUND)
     summary: str = Field(max_length=400)
 
@@ -96,7 +95,7 @@ class ListReport(dspy.Signature):
     """Write a report on these entities from the numbered statements.
 
     findings: each one insight in a sentence, with the numbers of the statements that show it.
-    summary: two sentences.
+    summary: two sentences on what matters most about them, without a word about the report.
     """
 
     entities: list[str] = dspy.InputField()
@@ -159,7 +158,7 @@ class WriteReports(TailoredStep):
 class WriteReportsBriefly(WriteReports):
     """`WriteReports` for a small model: a bounded report, the statements before each sentence.
 
-    It is rated by its size. Qwen2.5 with 1.5 billion parameters wrote nothing that the statements
+    Its title is its main names, and it is rated by its size. Qwen2.5 with 1.5 billion parameters wrote nothing that the statements
     lack in this form, in less than half the time (docs/experiments.md).
     """
 
@@ -183,7 +182,7 @@ class WriteReportsBriefly(WriteReports):
         ]
         rating, reason = _rated(len(entities), statements)
         return ReportWritten(
-            title=listed.title,
+            title=_titled(entities),
             summary=listed.summary,
             rating=rating,
             rating_reason=reason,
@@ -222,7 +221,7 @@ def _quoting(
 ) -> ReportWritten:
     rating, reason = _rated(len(entities), statements)
     return ReportWritten(
-        title=_joined([name for name, _ in entities[:3]]),
+        title=_titled(entities),
         summary=" ".join(statement.text for statement in chosen[:3]),
         rating=rating,
         rating_reason=reason,
@@ -245,6 +244,11 @@ def _rated(size: int, statements: Sequence[StatementGiven]) -> tuple[float, str]
         f"{size} 个实体，{links} 条陈述" if chinese else f"{size} entities and {links} statements"
     )
     return round(min(10.0, 1.5 * math.log2(1 + size)), 1), reason
+
+
+def _titled(entities: Sequence[tuple[str, str]]) -> str:
+    """The names of the first three entities."""
+    return _joined([name for name, _ in entities[:3]])
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -92,10 +92,11 @@ def test_a_report_offline_reads_like_the_golden_one() -> None:
 
 async def test_a_small_model_writes_sentences_of_their_statements() -> None:
     found = [{"statements": [2, 1], "text": "Reyd learnt from Korb."}]
-    writer = scripted(WriteReportsBriefly, {"title": "T", "summary": "S", "findings": found})
+    writer = scripted(WriteReportsBriefly, {"summary": "S", "findings": found})
     (made,) = (await report([WHOLE], LARGER, writer, {})).reports
     (finding,) = made.findings
-    assert (made.title, finding.explanation) == ("T", "Reyd learnt from Korb.")
+    assert finding.explanation == "Reyd learnt from Korb."
+    assert set(made.title.split(", ")) <= set(NAMES), "its main names"
     assert set(finding.summary.split(", ")) <= set(NAMES), "the names that the statement ties"
     assert len(finding.places) == 2
     assert made.rating_reason == "4 entities and 4 statements"
