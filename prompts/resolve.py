@@ -6,7 +6,7 @@ A model gets many pairs in one call. A pair on which no model has decided is not
 from collections.abc import Sequence
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
 from prompts.engine.messages import Doubtful, first_tokens
@@ -16,32 +16,26 @@ PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
 
 
-class NameInContext(BaseModel):
+class NameInContext(BaseModel, frozen=True):
     """A name with its kind and sentences that say something of what it names."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: str = "thing"
     said: tuple[str, ...] = ()
 
 
-class Pair(BaseModel):
+class Pair(BaseModel, frozen=True):
     """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand
     beside both.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     first: NameInContext
     second: NameInContext
     shared: tuple[str, ...] = ()
 
 
-class Decided(BaseModel):
+class Decided(BaseModel, frozen=True):
     """Whether a pair is one thing, and why, in words for the people who read the graph."""
-
-    model_config = ConfigDict(frozen=True)
 
     same: bool
     reason: str

@@ -10,7 +10,7 @@ import tomllib
 from typing import Annotated, Self
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 
 from prompts.engine.messages import rough_tokens
 
@@ -56,10 +56,8 @@ Text = Annotated[str, AfterValidator(_text)]
 Line = Annotated[str, AfterValidator(_line)]
 
 
-class ConfiguredValue(BaseModel):
+class ConfiguredValue(BaseModel, frozen=True, extra="forbid"):
     """A value of the settings, which some classes also read from a text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="before")
     @classmethod

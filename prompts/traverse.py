@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
@@ -47,12 +47,10 @@ Operator = Literal[
 ]
 
 
-class Hop(BaseModel):
+class Hop(BaseModel, frozen=True):
     """One step of a meta-path: a relation, its direction, and the kind that its far end must have
     ("": any).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     relation: str
     inverse: bool = False
@@ -66,10 +64,8 @@ class Hop(BaseModel):
         )
 
 
-class PlanStep(BaseModel):
+class PlanStep(BaseModel, frozen=True):
     """One operation. `sources` and `targets` are names, or {n} for what the n-th step found."""
-
-    model_config = ConfigDict(frozen=True)
 
     operator: Operator
     sources: tuple[str, ...] = Field(min_length=1)
@@ -79,18 +75,14 @@ class PlanStep(BaseModel):
     )
 
 
-class TraversalPlan(BaseModel):
+class TraversalPlan(BaseModel, frozen=True):
     """Steps in order; the last one's result is the answer."""
-
-    model_config = ConfigDict(frozen=True)
 
     steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS)
 
 
-class PlannedQuestion(BaseModel):
+class PlannedQuestion(BaseModel, frozen=True):
     """Why, the type of a question, and the steps that answer it."""
-
-    model_config = ConfigDict(frozen=True)
 
     reasoning: str = Field(
         default="", description="What is given, and which way leads to what is asked."
