@@ -75,9 +75,7 @@ async def _filtered(
         (verdict.label, chunk) for chunk, verdict in zip(chunks, verdicts, strict=True)
     )
     entailed, neutral = labelled.get("entailment", []), labelled.get("neutral", [])
-    tier: FilterTier = "all"
-    if judged:
-        tier = "entailed" if entailed else "neutral" if neutral else "none"
+    tier: FilterTier = tier_of(entailed, neutral) if judged else "all"
     kept = set({"all": chunks, "entailed": entailed, "neutral": neutral}.get(tier, []))
     conflicts = _disagreements(passages, verdicts)
     kept |= {conflict.chunk for conflict in conflicts if conflict.against_chunk in kept}
@@ -102,6 +100,11 @@ async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict
     answers = await gather_or_cancel(judge.run(request, batch) for batch in batches)
     verdicts = {number: verdict for answer in answers for number, verdict in answer.items()}
     return [verdicts.get(passage.number, NOT_JUDGED) for passage in request.passages]
+
+
+def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:
+    """Return which passages are kept: the entailed, or else the neutral, or else none."""
+    return "entailed" if entailed else "neutral" if neutral else "none"
 
 
 def _judged_passages(
