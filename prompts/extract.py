@@ -24,42 +24,30 @@ from prompts.extracted import (
     ClaimFound,
     EntityFound,
     Extracted,
-    FactFound,
     RelationFound,
     known,
     merge,
 )
-from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
+from prompts.offline.extract import extract_offline, overlooked, topic_of
 from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
 
 __all__ = [
-    "ALIAS_PREDICATE",
-    "ClaimFound",
-    "EntityFound",
     "Extract",
     "ExtractBriefly",
     "ExtractFacts",
     "ExtractFactsBriefly",
     "ExtractFactsWithClaims",
     "ExtractWithClaims",
-    "Extracted",
-    "FactFound",
     "Glean",
     "GleanFacts",
     "GleanFactsWithClaims",
     "GleanWithClaims",
-    "RelationFound",
-    "extract_offline",
     "extractor",
-    "known",
-    "merge",
-    "names_in",
     "topic_of",
 ]
-
 
 FOUND_STAYS = "what the rounds before it found stays"
 

@@ -13,18 +13,6 @@ from prompts.engine.messages import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import Inputs, Outputs, Step
 
-__all__ = [
-    "MAX_HOPS",
-    "MAX_STEPS",
-    "Hop",
-    "Operator",
-    "PlanQuestion",
-    "PlanStep",
-    "PlanTraversal",
-    "PlannedQuestion",
-    "TraversalPlan",
-]
-
 MAX_STEPS = 6
 MAX_HOPS = 4
 
