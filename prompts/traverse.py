@@ -63,14 +63,8 @@ class PlanStep(BaseModel, frozen=True):
     )
 
 
-class TraversalPlan(BaseModel, frozen=True):
-    """Steps in order; the last one's result is the answer."""
-
-    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS)
-
-
 class PlannedQuestion(BaseModel, frozen=True):
-    """Why, the type of a question, and the steps that answer it."""
+    """Why, the type of a question, and the steps to its answer: the last one's result."""
 
     reasoning: str = Field(
         default="", description="What is given, and which way leads to what is asked."
@@ -129,7 +123,7 @@ class PlanTraversal(Step):
     def __init__(
         self,
         models: Models | None = None,
-        wrong_with: Callable[[TraversalPlan], str] = lambda _: "",
+        wrong_with: Callable[[Sequence[PlanStep]], str] = lambda _: "",
     ) -> None:
         super().__init__(models)
         self.wrong_with = wrong_with
@@ -171,7 +165,7 @@ class PlanTraversal(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise NotAsAsked once for names or relations that the graph does not have."""
-        wrong = "" if self._told else self.wrong_with(TraversalPlan(steps=outputs["plan"].steps))
+        wrong = "" if self._told else self.wrong_with(outputs["plan"].steps)
         if wrong:
             self._told = True
             raise NotAsAsked(wrong)
