@@ -9,8 +9,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.messages import Doubtful, first_tokens
-from prompts.engine.step import Inputs, Outputs, Step, left_out
+from prompts.engine.messages import first_tokens
+from prompts.engine.step import Inputs, Outputs, Step, doubt_missing
 
 PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
@@ -105,11 +105,9 @@ class Resolve(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise Doubtful where a pair has no verdict."""
-        missing = left_out(
-            len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts)
-        )
-        if missing:
-            raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))
+        decided = (verdict.pair for verdict in outputs["decided"].verdicts)
+        problem = "it gives no verdict on the pairs {}."
+        doubt_missing(len(inputs["pairs"]), decided, outputs, problem)
 
 
 def _shown(number: int, pair: Pair, most: int) -> str:
