@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks.runner import Cell, Run, measure
 from benchmarks.sets import Row, read_rows
-from prompts.extract import extract_offline
+from prompts.offline.extract import extract_offline
 from prompts.text.words import fold_name
 
 STORY = "llm_outputs/christmas_carol_gpt4o_extraction.jsonl.gz"

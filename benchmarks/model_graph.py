@@ -17,7 +17,9 @@ from benchmarks.model_steps import ReplyRecorder
 from benchmarks.runner import Cell, Run, cell_text, share
 from benchmarks.sets import read_rows
 from prompts.engine.models import Models
-from prompts.extract import Extract, Extracted, extract_offline, extractor
+from prompts.extract import Extract, extractor
+from prompts.extracted import Extracted
+from prompts.offline.extract import extract_offline
 from prompts.tailoring import UNTAILORED
 from tasks.evaluate.measures import holds, normalised
 

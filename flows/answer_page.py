@@ -61,7 +61,7 @@ def answer_in_words(answer: Answer) -> str:
     return f"{support_in_words(answer)} · {answer.usage.seconds:.2f} s"
 
 
-def answer_sections(answer: Answer, with_structure: bool = False) -> list[Section]:
+def answer_sections(answer: Answer, with_structure: bool) -> list[Section]:
     """Return the sections below an answer: sources, reports, doubts, and how it was found."""
     trace, cited = answer.trace, answer.citations
     sections = [Section([source_line(row) for row in cited], "")]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
 
 from flows.question import AskOptions
 from flows.session import Session
@@ -24,10 +24,8 @@ Answering = Callable[[str, AskOptions, Session], Awaitable[Answer | Retrieval]]
 log = logging.getLogger(__name__)
 
 
-class AskedRow(BaseModel):
+class AskedRow(BaseModel, frozen=True):
     """A row of the file; other fields are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: StrictStr | StrictInt | None = None
     question: StrictStr = Field(pattern=r"\S")

@@ -185,7 +185,7 @@ class ModelSettings(Area):
     """The model of all roles, as DSPy names it: `openai/gpt-4o-mini`, `ollama/qwen3`; `gguf/PATH`
     is a file on this machine ([models](models.md#a-model-in-one-file))."""
     lm_base_url: str | None = None
-    """The address of your own server, up to `/v1` (vLLM, Ollama, llama.cpp)."""
+    """The address of your own server (vLLM, Ollama, llama.cpp): up to `/v1`, or the host alone."""
     lm_api_key: Key | None = None
     """Its key; by default the value of the provider's variable, such as `OPENAI_API_KEY`."""
     roles: dict[Role, RoleSettings] = Field(default_factory=dict)

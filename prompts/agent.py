@@ -6,10 +6,10 @@ the answer is written by the same step as in the other modes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import dspy
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from prompts.engine.messages import first_tokens, most_tokens, rough_tokens
 from prompts.engine.step import Step
@@ -25,7 +25,6 @@ ToolName = Literal[
     "tables",
     "finish",
 ]
-TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 MOST_ARGUMENTS = 20  # that are read: `finish` names evidence; tools take one or two
 ANSWER_TOKENS = 300  # of a call with its thought: what a budget sets aside for it
 _SHORTENED = 30  # tokens of an older line that is no longer shown in full
@@ -45,10 +44,8 @@ def _as_list(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-class ToolCall(BaseModel):
+class ToolCall(BaseModel, frozen=True):
     """A call of a tool, or `finish` with the numbers of the evidence that the answer needs."""
-
-    model_config = ConfigDict(frozen=True)
 
     thought: str = Field(default="", description="What is found, and what is missing.")
     tool: ToolName
@@ -67,10 +64,8 @@ class ToolCall(BaseModel):
         return (self.tool, *(" ".join(text.split()).casefold() for text in self.arguments))
 
 
-class ToolResult(BaseModel):
+class ToolResult(BaseModel, frozen=True):
     """A call that was made, and the lines of its result; [n] begins the n-th piece of evidence."""
-
-    model_config = ConfigDict(frozen=True)
 
     thought: str = ""
     call: str

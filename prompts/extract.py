@@ -7,7 +7,7 @@ words between two names, or the label of a cell, are their relation.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, get_args
 
 import dspy
 from pydantic import BaseModel, Field
@@ -24,51 +24,46 @@ from prompts.extracted import (
     ClaimFound,
     EntityFound,
     Extracted,
-    FactFound,
     RelationFound,
     known,
     merge,
 )
-from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
+from prompts.offline.extract import extract_offline, overlooked, topic_of
 from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
 
 __all__ = [
-    "ALIAS_PREDICATE",
-    "ClaimFound",
-    "EntityFound",
     "Extract",
     "ExtractBriefly",
     "ExtractFacts",
     "ExtractFactsBriefly",
     "ExtractFactsWithClaims",
     "ExtractWithClaims",
-    "Extracted",
-    "FactFound",
     "Glean",
     "GleanFacts",
     "GleanFactsWithClaims",
     "GleanWithClaims",
-    "RelationFound",
-    "extract_offline",
     "extractor",
-    "known",
-    "merge",
-    "names_in",
     "topic_of",
 ]
-
 
 FOUND_STAYS = "what the rounds before it found stays"
 
 
 class _ReadPassage(dspy.Signature):
-    """What every extraction reads."""
+    """What every extraction reads and writes."""
 
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
+    found: Extracted = dspy.OutputField()
+
+
+class _ReadAgain(_ReadPassage):
+    """What every further round reads, too."""
+
+    known: list[str] = dspy.InputField()
 
 
 _KINDS = "{kinds}"  # where the configured kinds stand in the instruction
@@ -119,46 +114,34 @@ their spelling."""
 
 class ExtractGraph(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}"
-    found: Extracted = dspy.OutputField()
 
 
 class ExtractClaims(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}"
-    found: Extracted = dspy.OutputField()
 
 
-class GleanGraph(_ReadPassage):
+class GleanGraph(_ReadAgain):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}"
-    known: list[str] = dspy.InputField()
-    found: Extracted = dspy.OutputField()
 
 
-class GleanClaims(_ReadPassage):
+class GleanClaims(_ReadAgain):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}"
-    known: list[str] = dspy.InputField()
-    found: Extracted = dspy.OutputField()
 
 
 class ReadFacts(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_FACTS}"
-    found: Extracted = dspy.OutputField()
 
 
 class ReadFactsAndClaims(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}\n\n{_FACTS}"
-    found: Extracted = dspy.OutputField()
 
 
-class MissedFacts(_ReadPassage):
+class MissedFacts(_ReadAgain):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_FACTS}"
-    known: list[str] = dspy.InputField()
-    found: Extracted = dspy.OutputField()
 
 
-class MissedFactsAndClaims(_ReadPassage):
+class MissedFactsAndClaims(_ReadAgain):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}\n\n{_FACTS}"
-    known: list[str] = dspy.InputField()
-    found: Extracted = dspy.OutputField()
 
 
 # The most that a small model lists; it fills a bounded list, and repeats itself in an open one.
@@ -191,18 +174,18 @@ class FactListed(BaseModel):
     since: str = Field(max_length=20)
 
 
-Listed = TypeVar("Listed", EntityListed, RelationListed, FactListed)
-
-
-class GraphListed(BaseModel):
-    """What a small model lists of a passage."""
-
+class _Listed(BaseModel):
     entities: list[EntityListed] = Field(default_factory=list, max_length=MOST_LISTED)
-    relations: list[RelationListed] = Field(default_factory=list, max_length=MOST_LISTED)
 
     def extracted(self) -> Extracted:
         """The same as any other extraction."""
         return Extracted.model_validate(self.model_dump())
+
+
+class GraphListed(_Listed):
+    """What a small model lists of a passage."""
+
+    relations: list[RelationListed] = Field(default_factory=list, max_length=MOST_LISTED)
 
 
 class ListGraph(_ReadPassage):
@@ -217,15 +200,10 @@ class ListGraph(_ReadPassage):
     found: GraphListed = dspy.OutputField()
 
 
-class FactsListed(BaseModel):
+class FactsListed(_Listed):
     """What a small model lists of a passage where there is a schema."""
 
-    entities: list[EntityListed] = Field(default_factory=list, max_length=MOST_LISTED)
     facts: list[FactListed] = Field(default_factory=list, max_length=MOST_LISTED)
-
-    def extracted(self) -> Extracted:
-        """The same as any other extraction."""
-        return Extracted.model_validate(self.model_dump())
 
 
 class ListFacts(_ReadPassage):
@@ -364,7 +342,11 @@ class _ReadingStep(TailoredStep):
     ) -> None:
         super().__init__(models, schema.tailored(tailoring))
         self.schema = schema
-        self.demos = [_shown(example) for example in tailoring.examples]
+        self.demos = [self._as_shown(_shown(example)) for example in tailoring.examples]
+
+    def _as_shown(self, example: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An example of the settings in the form of this step."""
+        return example
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
@@ -392,19 +374,13 @@ class Glean(_ReadingStep):
     step = "glean"
     task: ClassVar[type[dspy.Signature]] = GleanGraph
 
-    def __init__(
-        self,
-        models: Models | None = None,
-        tailoring: Tailoring = UNTAILORED,
-        schema: Schema = NO_SCHEMA,
-    ) -> None:
-        super().__init__(models, tailoring, schema)
-        self.demos = [_missed(example) for example in self.demos]
+    def _as_shown(self, example: Mapping[str, Any]) -> Mapping[str, Any]:
+        return _missed(example)
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
         """The examples of what a first reader missed."""
-        return [_missed(example) for example in super().fitting_examples]
+        return list(map(_missed, super().fitting_examples))
 
 
 class GleanWithClaims(Glean):
@@ -470,10 +446,9 @@ class Extract(_ReadingStep):
             extracted = extract_offline(title, passage)
         else:
             asked = {"title": title, "passage": passage}
-            found: Extracted | GraphListed | FactsListed = (await self.acall(**asked)).found
-            extracted = await self._gleaned(
-                found if isinstance(found, Extracted) else found.extracted(), asked
-            )
+            found: Extracted | _Listed = (await self.acall(**asked)).found
+            found = found.extracted() if isinstance(found, _Listed) else found
+            extracted = await self._gleaned(found, asked)
         kinds = [self.tailoring.kind(entity.kind) for entity in extracted.entities]
         entities = [
             entity.model_copy(update={"kind": kind})
@@ -514,18 +489,12 @@ class ExtractBriefly(Extract):
     """
 
     task = ListGraph
+    listed: ClassVar[type[_Listed]] = GraphListed
     output_format = StepAdapter(items=True, bounded=True)
     examples = ()
 
-    def __init__(
-        self,
-        models: Models | None = None,
-        gleanings: int = 0,
-        tailoring: Tailoring = UNTAILORED,
-        schema: Schema = NO_SCHEMA,
-    ) -> None:
-        super().__init__(models, gleanings, tailoring, schema)
-        self.demos = [_briefly(example) for example in self.demos]
+    def _as_shown(self, example: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**example, "found": _briefly(example["found"], self.listed)}
 
     @property
     def _shown_kinds(self) -> str:
@@ -537,7 +506,7 @@ class ExtractWithClaims(Extract):
     """`Extract` with the passage's claims, from the same call."""
 
     task = ExtractClaims
-    output_format = StepAdapter(E="entities", R="relations", C="claims")
+    output_format = GleanWithClaims.output_format
     further = GleanWithClaims
 
 
@@ -545,7 +514,7 @@ class ExtractFacts(Extract):
     """`Extract` with the facts of a schema, from the same call."""
 
     task = ReadFacts
-    output_format = StepAdapter(E="entities", R="relations", F="facts")
+    output_format = GleanFacts.output_format
     further = GleanFacts
 
 
@@ -553,31 +522,16 @@ class ExtractFactsWithClaims(Extract):
     """`Extract` with the facts of a schema and with claims, from the same call."""
 
     task = ReadFactsAndClaims
-    output_format = StepAdapter(E="entities", R="relations", C="claims", F="facts")
+    output_format = GleanFactsWithClaims.output_format
     further = GleanFactsWithClaims
 
 
-class ExtractFactsBriefly(Extract):
+class ExtractFactsBriefly(ExtractBriefly):
     """`ExtractFacts` for a small model: entities and facts, bounded as in `ExtractBriefly`."""
 
     task = ListFacts
-    output_format = StepAdapter(items=True, bounded=True)
+    listed = FactsListed
     further = GleanFacts
-    examples = ()
-
-    def __init__(
-        self,
-        models: Models | None = None,
-        gleanings: int = 0,
-        tailoring: Tailoring = UNTAILORED,
-        schema: Schema = NO_SCHEMA,
-    ) -> None:
-        super().__init__(models, gleanings, tailoring, schema)
-        self.demos = [_facts_briefly(example) for example in self.demos]
-
-    @property
-    def _shown_kinds(self) -> str:
-        return ", ".join(kind.partition(" (")[0] for kind in self.tailoring.kinds)
 
 
 def extractor(
@@ -601,31 +555,16 @@ def extract_step(*, claims: bool, facts: bool, profile: Profile) -> type[Extract
     return ExtractFacts if facts else Extract
 
 
-def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
-    """An example in the form for a small model."""
-    extracted: Extracted = shown["found"]
-    listed = GraphListed.model_construct(
-        entities=[_cut_to(EntityListed, entity) for entity in extracted.entities[:MOST_LISTED]],
-        relations=[
-            _cut_to(RelationListed, relation) for relation in extracted.relations[:MOST_LISTED]
-        ],
-    )
-    return {**shown, "found": listed}
-
-
-def _facts_briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
-    """An example in the form for a small model where there is a schema."""
-    extracted: Extracted = shown["found"]
-    listed = FactsListed.model_construct(
-        entities=[_cut_to(EntityListed, entity) for entity in extracted.entities[:MOST_LISTED]],
-        facts=[_cut_to(FactListed, fact) for fact in extracted.facts[:MOST_LISTED]],
-    )
-    return {**shown, "found": listed}
-
-
-def _cut_to(kind: type[Listed], found: BaseModel) -> Listed:
-    """A record with only the fields of this kind."""
-    return kind.model_construct(**{name: getattr(found, name) for name in kind.model_fields})
+def _briefly(extracted: Extracted, form: type[_Listed]) -> _Listed:
+    """An example's records in the form for a small model: the first ones, without other fields."""
+    listed: dict[str, Any] = {}
+    for name, field in form.model_fields.items():
+        (kind,) = get_args(field.annotation)
+        listed[name] = [
+            kind.model_construct(**{each: getattr(found, each) for each in kind.model_fields})
+            for found in getattr(extracted, name)[:MOST_LISTED]
+        ]
+    return form.model_construct(**listed)
 
 
 async def _missed_in(extracted: Extracted, asked: Mapping[str, object], more: Glean) -> Extracted:

@@ -8,28 +8,15 @@ the model chooses.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelMisconfigured
+from prompts.engine.local_models import CrossEncoder
 from prompts.engine.step import Step
-
-if TYPE_CHECKING:
-    from prompts.engine.local_models import CrossEncoder
-
-__all__ = [
-    "NOT_JUDGED",
-    "Filter",
-    "FilterKnowledge",
-    "FilterRequest",
-    "FilterVerdict",
-    "Hypothesis",
-    "Label",
-]
 
 Hypothesis = Literal["strong", "weak", "either"]
 Label = Literal["entailment", "neutral", "contradiction"]
@@ -107,19 +94,14 @@ class FilterKnowledge(dspy.Signature):
     judged: Judgements = dspy.OutputField()
 
 
-@cache
-def _encoder(folder: str) -> "CrossEncoder":
-    """The cross-encoder; ModelUnavailable at its first use where it is not on this machine."""
-    from prompts.engine.local_models import CrossEncoder
-
-    return CrossEncoder(folder)
-
-
 def _labels_of(
     folder: str, question: str, batch: Sequence[NumberedText]
 ) -> dict[int, FilterVerdict]:
-    """Labels by a cross-encoder that reads each passage before the question."""
-    encoder = _encoder(folder)
+    """Labels by a cross-encoder that reads each passage before the question.
+
+    Raises ModelUnavailable where it is not on this machine.
+    """
+    encoder = CrossEncoder(folder)
     names = {place: name for name, place in encoder.labels.items()}
     if set(names.values()) != set(get_args(Label)):
         raise ModelMisconfigured(

@@ -18,8 +18,6 @@ from prompts.engine.step import Step
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
 
-__all__ = ["Assess", "Divide", "LazyQuestion"]
-
 MOST_QUESTIONS = 5  # LazyGraphRAG asks three to five
 MOST_BY_RULES = 3  # sentences of a passage
 LOW = "low effort: the question is searched for as it is"

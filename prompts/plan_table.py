@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
 from prompts.engine.step import Step
@@ -36,20 +36,16 @@ AT_ONCE = 4  # tables that share the tokens; where some are small, more fit
 _LONGEST_LABEL = 60
 
 
-class TableFilter(BaseModel):
+class TableFilter(BaseModel, frozen=True):
     """A condition on the rows."""
-
-    model_config = ConfigDict(frozen=True)
 
     column: str
     comparison: Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
     value: str = Field(description="A cell as written, or a figure with its scale: 3 million.")
 
 
-class TablePlan(BaseModel):
+class TablePlan(BaseModel, frozen=True):
     """What to do with which table."""
-
-    model_config = ConfigDict(frozen=True)
 
     reason: str = Field(default="", description="Which rows and columns hold the answer.")
     operation: Operation

@@ -11,8 +11,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.messages import Doubtful, first_fitting, rough_tokens
-from prompts.engine.step import Inputs, Outputs, Step, left_out
+from prompts.engine.messages import first_fitting, rough_tokens
+from prompts.engine.step import Inputs, Outputs, Step, doubt_missing
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -248,8 +248,5 @@ class Rate(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise Doubtful where a report has no rating."""
-        missing = left_out(
-            len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings)
-        )
-        if missing:
-            raise Doubtful(f"no rating for the reports {missing}", dict(outputs))
+        rated = (rating.report for rating in outputs["rated"].ratings)
+        doubt_missing(len(inputs["reports"]), rated, outputs, "no rating for the reports {}")

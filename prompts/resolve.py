@@ -6,42 +6,36 @@ A model gets many pairs in one call. A pair on which no model has decided is not
 from collections.abc import Sequence
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.messages import Doubtful, first_tokens
-from prompts.engine.step import Inputs, Outputs, Step, left_out
+from prompts.engine.messages import first_tokens
+from prompts.engine.step import Inputs, Outputs, Step, doubt_missing
 
 PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
 
 
-class NameInContext(BaseModel):
+class NameInContext(BaseModel, frozen=True):
     """A name with its kind and sentences that say something of what it names."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: str = "thing"
     said: tuple[str, ...] = ()
 
 
-class Pair(BaseModel):
+class Pair(BaseModel, frozen=True):
     """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand
     beside both.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     first: NameInContext
     second: NameInContext
     shared: tuple[str, ...] = ()
 
 
-class Decided(BaseModel):
+class Decided(BaseModel, frozen=True):
     """Whether a pair is one thing, and why, in words for the people who read the graph."""
-
-    model_config = ConfigDict(frozen=True)
 
     same: bool
     reason: str
@@ -111,11 +105,9 @@ class Resolve(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise Doubtful where a pair has no verdict."""
-        missing = left_out(
-            len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts)
-        )
-        if missing:
-            raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))
+        decided = (verdict.pair for verdict in outputs["decided"].verdicts)
+        problem = "it gives no verdict on the pairs {}."
+        doubt_missing(len(inputs["pairs"]), decided, outputs, problem)
 
 
 def _shown(number: int, pair: Pair, most: int) -> str:

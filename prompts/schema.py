@@ -12,10 +12,10 @@ from datetime import date
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
-from prompts.tailoring import EntityType, Line, Tailoring, Unfit
+from prompts.tailoring import ConfiguredValue, EntityType, Line, Tailoring, Unfit
 
 ValueType = Literal["text", "number", "date", "yes/no"]
 
@@ -44,11 +44,7 @@ def _name(value: str) -> str:
 Name = Annotated[str, AfterValidator(_name)]
 
 
-class _SchemaValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AttributeType(_SchemaValue):
+class AttributeType(ConfiguredValue):
     """What values an attribute has; "text", "date", "yes/no", "number" or "number in m" is enough.
 
     `units` are further units with their size in `unit`: `{"ft" = 0.3048}`. A thing has `several`
@@ -61,16 +57,13 @@ class AttributeType(_SchemaValue):
     several: bool = False
     meaning: Line = ""
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        if match := _NUMBER_IN.fullmatch(value.strip()):
+    def _of_text(cls, text: str) -> object:
+        if match := _NUMBER_IN.fullmatch(text.strip()):
             return {"type": "number", "unit": match[1]}
-        if value.strip() not in get_args(ValueType):
-            raise Unfit(value, 'one of "text", "number", "number in UNIT", "date" and "yes/no"')
-        return {"type": value.strip()}
+        if text.strip() not in get_args(ValueType):
+            raise Unfit(text, 'one of "text", "number", "number in UNIT", "date" and "yes/no"')
+        return {"type": text.strip()}
 
     @property
     def shown(self) -> str:
@@ -81,19 +74,18 @@ class AttributeType(_SchemaValue):
         return f"{self.type}{unit}{several}{meaning}"
 
 
-class KindType(_SchemaValue):
+class KindType(ConfiguredValue):
     """A kind of entity, with the attributes that its things may have; a text is its meaning."""
 
     meaning: Line = ""
     attributes: dict[Name, AttributeType] = Field(default_factory=dict)
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"meaning": value} if isinstance(value, str) else value
+    def _of_text(cls, text: str) -> object:
+        return {"meaning": text}
 
 
-class RelationType(_SchemaValue):
+class RelationType(ConfiguredValue):
     """The kinds that a relation may lead from and to; "person -> bridge" is enough.
 
     A `single` relation leads to one thing at a time: a newer fact ends the older one. `inverse` is
@@ -106,14 +98,11 @@ class RelationType(_SchemaValue):
     inverse: Line = ""
     meaning: Line = ""
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        source, _, target = (part.strip() for part in value.partition("->"))
+    def _of_text(cls, text: str) -> object:
+        source, _, target = (part.strip() for part in text.partition("->"))
         if not (source and target):
-            raise Unfit(value, 'the kinds at both ends, as "person -> bridge" or "a | b -> c"')
+            raise Unfit(text, 'the kinds at both ends, as "person -> bridge" or "a | b -> c"')
         return {"source": source, "target": target}
 
     @field_validator("source", "target", mode="before")
@@ -129,7 +118,7 @@ class RelationType(_SchemaValue):
         return f"from {' or '.join(self.source)} to {' or '.join(self.target)}{single}{meaning}"
 
 
-class Schema(_SchemaValue):
+class Schema(ConfiguredValue):
     """Kinds by name, and relations by name. An empty schema checks nothing."""
 
     kinds: dict[Name, KindType] = Field(default_factory=dict)

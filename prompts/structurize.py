@@ -16,8 +16,6 @@ from prompts.engine.step import Step
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 
-__all__ = ["NOT_FOUND", "BuiltStructure", "Structurize", "built_of"]
-
 NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."
 

@@ -11,8 +11,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.adapter import StepAdapter
-from prompts.engine.messages import Doubtful, rough_tokens
-from prompts.engine.step import Inputs, Outputs, left_out
+from prompts.engine.messages import rough_tokens
+from prompts.engine.step import Inputs, Outputs, doubt_missing
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import fold
 
@@ -126,10 +126,9 @@ class DescribeRelations(TailoredStep):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise Doubtful where a relation is left out."""
-        described = outputs["described"].relations
-        missing = left_out(len(inputs["relations"]), (relation.relation for relation in described))
-        if missing:
-            raise Doubtful(f"it says nothing of the relations {missing}.", dict(outputs))
+        described = (relation.relation for relation in outputs["described"].relations)
+        problem = "it says nothing of the relations {}."
+        doubt_missing(len(inputs["relations"]), described, outputs, problem)
 
 
 def is_short(statements: tuple[str, ...]) -> bool:

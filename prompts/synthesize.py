@@ -5,14 +5,14 @@ of the collection, its users, their tasks, questions for each task. Questions ab
 passages, with the sentences that answer them. Each is checked against what a search finds for it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked
-from prompts.engine.step import Step
+from prompts.engine.step import Inputs, Outputs, Step
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
@@ -179,19 +179,11 @@ class FindUsers(Step):
             person.model_copy(update={"tasks": person.tasks[:tasks]}) for person in people[:users]
         ]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise NotAsAsked for fewer users or tasks than were asked for."""
-        people, users, tasks = outputs["people"], inputs["users"], inputs["tasks"]
-        many = (
-            [len(user.tasks) for user in people if isinstance(user, CorpusUser)]
-            if isinstance(people, list)
-            else []
-        )
-        if (
-            isinstance(users, int)
-            and isinstance(tasks, int)
-            and (len(many) < users or min(many) < tasks)
-        ):
+        many = [len(user.tasks) for user in outputs["people"]]
+        users, tasks = inputs["users"], inputs["tasks"]
+        if len(many) < users or min(many) < tasks:
             raise NotAsAsked(
                 f"give {users} users with {tasks} tasks each; the users given have {many} tasks."
             )

@@ -10,7 +10,7 @@ import tomllib
 from typing import Annotated, Self
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 
 from prompts.engine.messages import rough_tokens
 
@@ -56,22 +56,29 @@ Text = Annotated[str, AfterValidator(_text)]
 Line = Annotated[str, AfterValidator(_line)]
 
 
-class _TailoringValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ConfiguredValue(BaseModel, frozen=True, extra="forbid"):
+    """A value of the settings, which some classes also read from a text."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_form(cls, value: object) -> object:
+        return cls._of_text(value) if isinstance(value, str) else value
+
+    @classmethod
+    def _of_text(cls, text: str) -> object:
+        """The fields that a text stands for."""
+        return text
 
 
-class EntityType(_TailoringValue):
+class EntityType(ConfiguredValue):
     """A kind of entity; written as "name" or "name: meaning"."""
 
     name: Line
     meaning: Line = ""
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        name, _, meaning = value.partition(":")
+    def _of_text(cls, text: str) -> object:
+        name, _, meaning = text.partition(":")
         return {"name": name, "meaning": meaning}
 
     @field_validator("name")
@@ -94,7 +101,7 @@ class EntityType(_TailoringValue):
         return f"{self.name} ({self.meaning})" if self.meaning else self.name
 
 
-class ExampleEntity(_TailoringValue):
+class ExampleEntity(ConfiguredValue):
     """An entity that is to be found in an example."""
 
     name: Line
@@ -102,7 +109,7 @@ class ExampleEntity(_TailoringValue):
     description: Line
 
 
-class ExampleRelation(_TailoringValue):
+class ExampleRelation(ConfiguredValue):
     """A relation between two of the example's entities."""
 
     source: Line
@@ -113,7 +120,7 @@ class ExampleRelation(_TailoringValue):
     keys: tuple[Line, ...] = ()
 
 
-class ExampleFact(_TailoringValue):
+class ExampleFact(ConfiguredValue):
     """A fact of a type of the schema, about one of the example's entities."""
 
     subject: Line
@@ -124,7 +131,7 @@ class ExampleFact(_TailoringValue):
     quote: Line = ""
 
 
-class Example(_TailoringValue):
+class Example(ConfiguredValue):
     """A passage with all that is to be found in it; facts where there is a schema."""
 
     title: Line = ""
@@ -164,7 +171,7 @@ _DEFAULT_KINDS = tuple(
 )
 
 
-class Tailoring(_TailoringValue):
+class Tailoring(ConfiguredValue):
     """The tailoring of prompts to a domain.
 
     `persona` describes writer and readers in one or two sentences, `language` is the language to

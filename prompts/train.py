@@ -4,14 +4,14 @@ A model makes tasks from seed tasks and simulates their solution with each type 
 judge ranks the solutions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked
-from prompts.engine.step import Step
+from prompts.engine.step import Inputs, Outputs, Step
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
@@ -146,9 +146,8 @@ class Rank(Step):
         prediction = await self.acall(question=question, documents=list(documents), solutions=shown)
         return [LETTERS.index(letter) for letter in prediction.judged.ranking]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise NotAsAsked where a ranking leaves out or repeats a solution."""
-        judged, solutions = outputs["judged"], inputs["solutions"]
-        expected = LETTERS[: len(solutions)] if isinstance(solutions, list) else LETTERS
-        if isinstance(judged, Ranking) and sorted(judged.ranking) != sorted(expected):
+        expected = LETTERS[: len(inputs["solutions"])]
+        if sorted(outputs["judged"].ranking) != sorted(expected):
             raise NotAsAsked(f"it does not rank each of {', '.join(expected)} once.")

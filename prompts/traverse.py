@@ -7,23 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import Inputs, Outputs, Step
-
-__all__ = [
-    "MAX_HOPS",
-    "MAX_STEPS",
-    "Hop",
-    "Operator",
-    "PlanQuestion",
-    "PlanStep",
-    "PlanTraversal",
-    "PlannedQuestion",
-    "TraversalPlan",
-]
 
 MAX_STEPS = 6
 MAX_HOPS = 4
@@ -47,12 +35,10 @@ Operator = Literal[
 ]
 
 
-class Hop(BaseModel):
+class Hop(BaseModel, frozen=True):
     """One step of a meta-path: a relation, its direction, and the kind that its far end must have
     ("": any).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     relation: str
     inverse: bool = False
@@ -66,10 +52,8 @@ class Hop(BaseModel):
         )
 
 
-class PlanStep(BaseModel):
+class PlanStep(BaseModel, frozen=True):
     """One operation. `sources` and `targets` are names, or {n} for what the n-th step found."""
-
-    model_config = ConfigDict(frozen=True)
 
     operator: Operator
     sources: tuple[str, ...] = Field(min_length=1)
@@ -79,18 +63,8 @@ class PlanStep(BaseModel):
     )
 
 
-class TraversalPlan(BaseModel):
-    """Steps in order; the last one's result is the answer."""
-
-    model_config = ConfigDict(frozen=True)
-
-    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS)
-
-
-class PlannedQuestion(BaseModel):
-    """Why, the type of a question, and the steps that answer it."""
-
-    model_config = ConfigDict(frozen=True)
+class PlannedQuestion(BaseModel, frozen=True):
+    """Why, the type of a question, and the steps to its answer: the last one's result."""
 
     reasoning: str = Field(
         default="", description="What is given, and which way leads to what is asked."
@@ -149,7 +123,7 @@ class PlanTraversal(Step):
     def __init__(
         self,
         models: Models | None = None,
-        wrong_with: Callable[[TraversalPlan], str] = lambda _: "",
+        wrong_with: Callable[[Sequence[PlanStep]], str] = lambda _: "",
     ) -> None:
         super().__init__(models)
         self.wrong_with = wrong_with
@@ -191,7 +165,7 @@ class PlanTraversal(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Raise NotAsAsked once for names or relations that the graph does not have."""
-        wrong = "" if self._told else self.wrong_with(TraversalPlan(steps=outputs["plan"].steps))
+        wrong = "" if self._told else self.wrong_with(outputs["plan"].steps)
         if wrong:
             self._told = True
             raise NotAsAsked(wrong)

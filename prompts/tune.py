@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 
 MOST_TYPES, MOST_EXAMPLES = 12, 3
 
 
-class Sampled(BaseModel):
+class Sampled(BaseModel, frozen=True):
     """A passage of the sample."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     text: str

@@ -236,9 +236,9 @@ class Database:
         """Return the first column, which must hold text."""
         return [row[0] for row in self.rows(sql, parameters)]
 
-    def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
+    def number(self, sql: str) -> int:
         """Return the first column of the first row, which must hold a whole number."""
-        value: int = self.rows(sql, parameters)[0][0]
+        value: int = self.rows(sql)[0][0]
         return value
 
     def arrays(

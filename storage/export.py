@@ -37,7 +37,7 @@ def export(generation: OpenGeneration) -> Export:
         "relations": [asdict(r) | {"keys": list(r.keys)} for r in graph.relations()],
         "relation_occurrences": [o._asdict() for o in graph.occurrences("relation")],
         "claims": [c.model_dump(mode="json") for c in graph.claims()],
-        "facts": [f.model_dump(mode="json") for f in generation.facts.facts()],
+        "facts": [asdict(f) for f in generation.facts.facts()],
         "communities": [
             asdict(c) | {"members": list(c.members)} for c in communities.communities()
         ],

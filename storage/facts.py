@@ -7,6 +7,7 @@ those that are not say nothing more.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from storage.database import Column, Store, selection
 from storage.graph_records import Fact, FactMention
@@ -32,8 +33,9 @@ _FACTS = """
                least(valid_to, (since::DATE - 1)::VARCHAR) AS valid_to
         FROM stated LEFT JOIN closing USING (id)
     )
-    SELECT id, subject, type, said, document, chunk, start_at, end_at, before, after, kind, value,
-           object, object_kind, number, unit, day, yes, valid_from, valid_to, closed_by, places
+    SELECT id, subject, type, said, document, chunk, start_at, end_at, before, after, kind, single,
+           value, object, object_kind, number, unit, day, yes, valid_from, valid_to, closed_by,
+           places
     FROM ended
     WHERE ? IS NULL
        OR (coalesce(valid_from, '') <= ? AND coalesce(valid_to, '9999-12-31') >= ?)
@@ -61,32 +63,14 @@ _LEFT_OUT = """
 """
 
 
-class DatedFact(Record):
-    """A fact with its place and the time for which it holds; see `Fact` for the other fields.
+@dataclass(frozen=True, slots=True)
+class DatedFact(Fact):
+    """A fact with its document and the time for which it holds.
 
     `closed_by` is the newer fact that ends it, or empty; `places` counts where it is stated.
     """
 
-    id: str
-    subject: str
-    type: str
-    said: str
     document: str
-    chunk: str
-    start: int
-    end: int
-    before: int
-    after: int
-    kind: str
-    value: str
-    object: str | None
-    object_kind: str
-    number: float | None
-    unit: str
-    day: str
-    yes: bool | None
-    valid_from: str | None
-    valid_to: str | None
     closed_by: str
     places: int
 
@@ -138,7 +122,8 @@ class FactReader(Store):
         stated_in, first = selection("c.document", documents)
         about, second = selection("f.subject", subjects)
         sql = _FACTS.format(fact=_FACT, same=_SAME, where=f"{stated_in} AND {about}")
-        return self._db.records(DatedFact, sql, [*first, *second, as_of, as_of, as_of])
+        rows = self._db.mappings(sql, [*first, *second, as_of, as_of, as_of])
+        return [DatedFact(**row) for row in rows]
 
     def things(
         self, kinds: Collection[str], documents: Collection[str] | None = None

@@ -8,8 +8,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
-from pydantic import ConfigDict
-
 from storage.answer_records import Fallback
 from storage.records import Record
 from storage.sqlite import SqliteFile
@@ -31,7 +29,7 @@ _OLDEST = (
 )
 
 
-class MemoryEntry(Record):
+class MemoryEntry(Record, extra="ignore"):  # earlier versions had more fields
     """A title and its content.
 
     `evidence` holds the hashes of what it was made from, `documents` where that stands (both are
@@ -39,8 +37,6 @@ class MemoryEntry(Record):
     is how well its answer was supported. `surroundings` is a digest of all passages about what the
     title names: when it has changed, newer passages may say more (empty: unknown).
     """
-
-    model_config = ConfigDict(extra="ignore")  # Earlier versions had more fields
 
     source: str
     title: str

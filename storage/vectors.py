@@ -128,11 +128,9 @@ class StoredVectors(Store):
         """Return for each window a number that changes whenever its entry does."""
         return dict(self._db.rows(f"SELECT e.id, hash(e) FROM ({_ENTRIES}) AS e"))
 
-    def nearest(
-        self, vector: Vector, count: int, documents: Collection[str] | None = None
-    ) -> list[Hit]:
+    def nearest(self, vector: Vector, count: int) -> list[Hit]:
         """Return the `count` windows with the highest cosine of all; equal ones come by id."""
-        return [Hit(*row) for row in self._compared("w.id", vector, count, documents)]
+        return [Hit(*row) for row in self._compared("w.id", vector, count, None)]
 
     def nearest_chunks(
         self, vector: Vector, count: int, documents: Collection[str] | None = None

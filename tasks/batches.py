@@ -1,31 +1,13 @@
-"""Many items in one step: divided into portions, and awaited concurrently."""
+"""Much work in one step, awaited concurrently."""
 
 import asyncio
-import sys
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable
 from contextvars import Context, copy_context
 from typing import TypeVar
 
 from tasks.edges import go_on_from
 
 R = TypeVar("R")
-
-
-def portions(sizes: Sequence[int], most: int, items: int = sys.maxsize) -> list[list[int]]:
-    """Divide the indices of `sizes`, in order, into portions.
-
-    A portion holds at most `items` indices, and their sizes sum to at most `most`. A larger size
-    is a portion of its own.
-    """
-    batches: list[list[int]] = []
-    room = 0
-    for index, size in enumerate(sizes):
-        if not batches or size > room or len(batches[-1]) == items:
-            batches.append([])
-            room = most
-        batches[-1].append(index)
-        room -= size
-    return batches
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list[R]:

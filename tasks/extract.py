@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
-from prompts.extract import (
-    ClaimFound,
-    EntityFound,
-    Extract,
-    Extracted,
-    FactFound,
-    RelationFound,
-    topic_of,
-)
+from prompts.extract import Extract, topic_of
+from prompts.extracted import ClaimFound, EntityFound, Extracted, FactFound, RelationFound
 from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailoring import OTHER_KIND
 from prompts.text.segment import sentences

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 from prompts.answer import NumberedText
 from prompts.engine.helper import helped
+from prompts.engine.messages import portions
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from storage.records import by_key
 from tasks.answer import Note
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.citations import piece_tokens
 from tasks.retrying import BRIEF
 from tasks.step import step
@@ -94,11 +95,9 @@ async def _filtered(
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:
-    sizes = [piece_tokens(passage.title, passage.text) for passage in request.passages]
-    batches = portions(sizes, judge.policy.limits.filter)
-    answers = await gather_or_cancel(
-        judge.run(request, [request.passages[place] for place in batch]) for batch in batches
-    )
+    sizes = (piece_tokens(passage.title, passage.text) for passage in request.passages)
+    batches = portions(request.passages, sizes, judge.policy.limits.filter)
+    answers = await gather_or_cancel(judge.run(request, batch) for batch in batches)
     verdicts = {number: verdict for answer in answers for number, verdict in answer.items()}
     return [verdicts.get(passage.number, NOT_JUDGED) for passage in request.passages]
 

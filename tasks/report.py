@@ -17,10 +17,11 @@ one new document would rewrite the reports of all levels above it.
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
+from prompts.engine.messages import portions
 from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
 from storage.graph_records import (
@@ -34,7 +35,7 @@ from storage.graph_records import (
     TextSpan,
 )
 from storage.records import Chunk, DeadLetter, Record, by_key, content_id
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.communities import Hierarchy, level_and_id, roots_of
 from tasks.retrying import PATIENT
 from tasks.step import step
@@ -383,12 +384,9 @@ def by_root(communities: Sequence[Community]) -> list[list[Community]]:
     """
     root = roots_of(communities)
     below = by_key((root[community.id], community) for community in communities)
-    trees = list(below.values())
-    together = portions([len(tree[0].members) for tree in trees], MOST_ENTITIES)
-    return [
-        sorted((own for place in places for own in trees[place]), key=level_and_id)
-        for places in together
-    ]
+    sizes = (len(tree[0].members) for tree in below.values())
+    together = portions(below.values(), sizes, MOST_ENTITIES)
+    return [sorted(chain.from_iterable(trees), key=level_and_id) for trees in together]
 
 
 def of_several(communities: Sequence[Community]) -> list[Community]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from prompts.engine.helper import helped
-from prompts.engine.messages import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, portions, rough_tokens
 from prompts.structures import as_written, rendered
 from prompts.structurize import NOT_FOUND, BuiltStructure, Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
 from storage.records import by_key
 from tasks.answer import Note
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.citations import LazySequence, Source, number_of
 from tasks.retrying import BRIEF
 from tasks.step import step
@@ -102,12 +102,9 @@ async def _by_model(
             read = first_fitting(pieces, _size, most)
             most -= sum(map(_size, read))
             # The pieces of a document stay together if a call can hold them.
-            calls += [
-                [read[place] for place in batch]
-                for batch in portions([*map(_size, read)], limits.structure)
-            ]
-    batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
-    packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
+            calls += portions(read, map(_size, read), limits.structure)
+    batches = portions(calls, (sum(map(_size, call)) for call in calls), limits.structure)
+    packed = [list(chain.from_iterable(batch)) for batch in batches]
     structures: dict[str, BuiltStructure] = {}
     for built in chain.from_iterable(
         await gather_or_cancel(_built(batch, question, builder) for batch in packed)

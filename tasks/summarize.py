@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
+from prompts.engine.messages import portions
 from prompts.summarize import (
     DescribeRelations,
     RelationDescribed,
@@ -22,7 +23,7 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import DeadLetter, Record, content_id
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.retrying import PATIENT
 from tasks.step import step
@@ -164,9 +165,7 @@ async def _relations(
         else:
             asked.append((relation, stated))
     sizes = count_tokens([str(stated) for _, stated in asked])
-    batches = [
-        [asked[place] for place in call] for call in portions(sizes, limit, RELATIONS_IN_ONE_CALL)
-    ]
+    batches = portions(asked, sizes, limit, RELATIONS_IN_ONE_CALL)
     for described in await gather_or_cancel(
         _describe(batch, relater, limit, letters) for batch in batches
     ):
@@ -240,5 +239,5 @@ async def _in_groups(
 
 
 def _packs(statements: Sequence[str], limit: int) -> list[tuple[str, ...]]:
-    groups = portions(count_tokens(statements), limit)
-    return [tuple(statements[place] for place in group) for group in groups] or [()]
+    groups = portions(statements, count_tokens(statements), limit)
+    return list(map(tuple, groups)) or [()]

@@ -10,16 +10,8 @@ import pytest
 
 from flows.service.reading import look_up
 from prompts.engine.models import ROLES, ModelChoice, Models
-from prompts.extract import (
-    ALIAS_PREDICATE,
-    ClaimFound,
-    EntityFound,
-    ExtractClaims,
-    Extracted,
-    ExtractWithClaims,
-    RelationFound,
-    extractor,
-)
+from prompts.extract import ExtractClaims, ExtractWithClaims, extractor
+from prompts.extracted import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound
 from prompts.tailoring import UNTAILORED
 from storage.graph_records import Claim, ClaimMention, Community
 from tasks.extract import to_extraction

@@ -13,15 +13,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime
 from prompts.engine.errors import BadKey
 from prompts.engine.models import ModelChoice, Models
-from prompts.extract import (
-    ClaimFound,
-    EntityFound,
-    Extract,
-    Extracted,
-    ExtractGraph,
-    RelationFound,
-    merge,
-)
+from prompts.extract import Extract, ExtractGraph
+from prompts.extracted import ClaimFound, EntityFound, Extracted, RelationFound, merge
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
 from storage.run_records import IndexReport

@@ -251,14 +251,8 @@ def _read(path: str, what: str, option: str) -> str:
         ) from error
 
 
-def show_answer(
-    answer: Answer,
-    screen: Screen,
-    *,
-    with_structure: bool = False,
-    most_lines: int | None = None,
-) -> None:
-    """Show an answer, its sources and how it was found; each section up to `most_lines` lines."""
+def show_answer(answer: Answer, screen: Screen, *, with_structure: bool = False) -> None:
+    """Show an answer, its sources and how it was found."""
     if screen.as_json:
         screen.json(answer)
         return
@@ -267,7 +261,7 @@ def show_answer(
         screen.line()
         if section.title:
             screen.title(section.title)
-        screen.rows(section.lines, most_lines, indent=0, style=section.style)
+        screen.rows(section.lines, indent=0, style=section.style)
 
 
 def _show_passages(result: Retrieval, screen: Screen) -> None:

@@ -1,7 +1,6 @@
 """Ollama's chat interface (/api), with the models of openai_api."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
@@ -20,6 +19,7 @@ from flows.service.openai_api import (
 )
 from flows.service.rest import NOT_BUFFERED, Here
 from storage.answer_records import Answer
+from storage.records import utc_now
 
 router = APIRouter(prefix="/api", dependencies=[Depends(needs("ask"))], tags=["ollama"])
 # Ollama describes the file of a model; these models have none.
@@ -47,7 +47,7 @@ def version() -> Json:
 @router.get("/tags")
 def tags(service: Here) -> Json:
     """List the models in Ollama's form."""
-    common = {"modified_at": _now(), "size": 0, "details": DETAILS}
+    common = {"modified_at": utc_now(), "size": 0, "details": DETAILS}
     names = [(name, f"{name}:latest") for name in model_names(service)]
     return {
         "models": [{"name": tag, "model": tag, "digest": name, **common} for name, tag in names]
@@ -78,7 +78,7 @@ async def _lines(events: AsyncIterator[Event], model: str) -> AsyncIterator[byte
 
 def _message(model: str, text: str) -> Json:
     message = {"role": "assistant", "content": text}
-    return {"model": model, "created_at": _now(), "message": message, "done": False}
+    return {"model": model, "created_at": utc_now(), "message": message, "done": False}
 
 
 def _end(answer: Answer) -> Json:
@@ -91,7 +91,3 @@ def _end(answer: Answer) -> Json:
         "total_duration": int(used.seconds * 1e9),  # nanoseconds
         **own_fields(answer),
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

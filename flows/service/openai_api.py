@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from flows.answer_page import source_line
@@ -41,16 +41,12 @@ Json = dict[str, Any]
 class TextPart(BaseModel):
     """A part of a message's content; only text is supported."""
 
-    model_config = ConfigDict(extra="ignore")
-
     type: str
     text: str | None = None
 
 
 class ChatMessage(BaseModel):
     """A message of a chat."""
-
-    model_config = ConfigDict(extra="ignore")
 
     role: str
     content: str | list[TextPart] | None = None
@@ -75,8 +71,6 @@ class ChatRequest(BaseModel):
 
     Other fields of OpenAI's interface (tools, temperature, …) are ignored.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     messages: list[ChatMessage] = Field(min_length=1)
     model: str = NAME
@@ -210,8 +204,6 @@ def _line(message: Json) -> bytes:
 
 class EmbeddingRequest(BaseModel):
     """Texts to embed with the embedding model of a workspace."""
-
-    model_config = ConfigDict(extra="ignore")
 
     input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
     model: str = NAME

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from flows.modes.registry import mode_names
 from flows.operations import edit as editing
@@ -109,13 +109,11 @@ async def graph_picture(
 Name = Annotated[str, Field(min_length=1, max_length=editing.LONGEST_NAME)]
 
 
-class EditBody(BaseModel):
+class EditBody(Record):
     """A correction of the graph, like those of `trellis graph`; names may be ids. merge: `name` and
     `other` are one entity. split: these `names`, or these `documents`, mean another entity. change:
     set kind, name or description.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: Literal["merge", "split", "change"]
     name: Name
@@ -174,10 +172,8 @@ async def undo(number: int, service: Here, workspace: str = DEFAULT) -> editing.
 # --- feedback ---
 
 
-class FeedbackBody(BaseModel):
+class FeedbackBody(Record):
     """A user's rating of an answer; `note` says what it should have been."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str = Field(min_length=1, max_length=20_000)
     answer: str = Field(max_length=200_000)

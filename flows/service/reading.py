@@ -276,9 +276,8 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
 
     def fact_view(fact: DatedFact) -> FactView:
-        own = {name: value for name, value in fact if name in FactView.model_fields}
-        own |= dict(quotes.of(fact))
-        return FactView.model_validate(own | {"object": name_of(fact.object)})
+        own = asdict(fact) | dict(quotes.of(fact)) | {"object": name_of(fact.object)}
+        return FactView.model_validate(own, extra="ignore")
 
     return EntityView(
         **asdict(entity),

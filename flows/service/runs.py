@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import uuid
@@ -13,7 +14,8 @@ from typing import Any, Literal
 
 import flows
 from flows.service.access import TooOften, shown_error
-from storage.errors import NotFound, UsageError
+from prompts.engine.errors import EngineError
+from storage.errors import NotFound, TrellisError, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
@@ -22,6 +24,8 @@ MOST_UNFINISHED = 100  # runs
 HOME = str(Path(flows.__file__).resolve().parent.parent)  # where the process finds our packages
 END_WITHIN = 20.0  # seconds for a cancelled run; then its process is killed, which is safe
 LINE = 64 << 20  # bytes of the longest line of the process: its report
+
+logger = logging.getLogger("trellis.service")
 
 
 class RunRequest(Record):
@@ -121,7 +125,10 @@ class IndexRuns:
                 await self._published(self._runs[run].workspace)
         except asyncio.CancelledError:
             state = "cancelled"
-        except Exception as error:  # noqa: BLE001 -- shown beside the state of the run
+        except (TrellisError, EngineError) as error:
+            self._update(run, error=shown_error(error))
+        except Exception as error:
+            logger.exception("index run failed")
             self._update(run, error=shown_error(error))
         finally:
             # What is published stays, whether it could be opened or not.

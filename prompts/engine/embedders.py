@@ -1,10 +1,11 @@
 """Embedders turn texts into vectors, each text only once."""
 
 import hashlib
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ Floats = npt.NDArray[np.float32]
 
 BUNDLED = "all-MiniLM-L6-v2"
 _MOST_RECENT = 8_192  # vectors: the sentences of a few hundred questions
+_LOADING = threading.Lock()  # one thread loads the bundled model, the others wait for it
 
 
 class VectorCache(Protocol):
@@ -183,6 +185,11 @@ def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[flo
     return [float(cosine) for cosine in vectors @ asked]
 
 
+@cache
+def _bundled() -> MiniLM:
+    return MiniLM(bundled_folder())
+
+
 class BundledMiniLM(Embedder):
     """all-MiniLM-L6-v2 from the installed package: English, no download, no torch."""
 
@@ -194,7 +201,8 @@ class BundledMiniLM(Embedder):
 
     @cached_property
     def _model(self) -> MiniLM:
-        return MiniLM(bundled_folder())
+        with _LOADING:
+            return _bundled()
 
     def reads(self, text: str) -> bool:
         """Whether a text is mostly in Latin script, or has digits and no letters."""

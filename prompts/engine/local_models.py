@@ -3,9 +3,10 @@
 torch and sentence-transformers take ten seconds to load, so they are imported at their first use.
 """
 
+import threading
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +25,12 @@ from prompts.text.segment import sentences
 _WINDOW, _STRIDE = 6, 4  # sentences of a passage read at once: most cross-encoders read 512 tokens
 
 
+_LOADING = threading.Lock()  # one thread loads a model, the others wait for it
+Kind = Literal["SentenceTransformer", "CrossEncoder"]
+
+
 def load_model(
-    kind: Literal["SentenceTransformer", "CrossEncoder"],
+    kind: Kind,
     name: str,
     backend: Backend,
     allow_download: bool,
@@ -59,6 +64,11 @@ def load_model(
         ) from error
 
 
+@cache
+def _loaded(kind: Kind, name: str, backend: Backend, allow_download: bool) -> Any:
+    return load_model(kind, name, backend, allow_download)
+
+
 class SentenceTransformerEmbedder(Embedder):
     """Any model of sentence-transformers, with its own prompts unless others are set."""
 
@@ -78,7 +88,8 @@ class SentenceTransformerEmbedder(Embedder):
 
     @cached_property
     def _model(self) -> Any:
-        return load_model("SentenceTransformer", *self._loaded_by)
+        with _LOADING:
+            return _loaded("SentenceTransformer", *self._loaded_by)
 
     @property
     def max_tokens(self) -> int:
@@ -114,7 +125,7 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 class CrossEncoder:
-    """A cross-encoder, loaded at its first use."""
+    """A cross-encoder, loaded at its first use, and once for all copies."""
 
     def __init__(
         self, name: str, *, backend: Backend = "torch", allow_download: bool = False
@@ -124,7 +135,8 @@ class CrossEncoder:
 
     @cached_property
     def _model(self) -> Any:
-        return load_model("CrossEncoder", *self._loaded_by)
+        with _LOADING:
+            return _loaded("CrossEncoder", *self._loaded_by)
 
     @property
     def labels(self) -> dict[str, int]:

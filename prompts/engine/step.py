@@ -141,9 +141,10 @@ class Step(dspy.Module):
         return name if self.is_offline else f"{name}, prompt {self.module.prompt_hash}"
 
 
-def left_out(many: int, numbers: Iterable[int]) -> str:
-    """The numbers from 0 to `many` - 1 that are missing, separated by commas."""
-    return ", ".join(map(str, sorted(set(range(many)) - set(numbers))))
+def doubt_missing(many: int, numbers: Iterable[int], outputs: Outputs, problem: str) -> None:
+    """Raise Doubtful where numbers from 0 to `many` - 1 are missing; they fill in the problem."""
+    if missing := sorted(set(range(many)) - set(numbers)):
+        raise Doubtful(problem.format(", ".join(map(str, missing))), dict(outputs))
 
 
 class StepModule(dspy.Predict):

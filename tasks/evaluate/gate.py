@@ -5,31 +5,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationResult, GateCheck
 from storage.files import text_of_file
+from storage.records import Record
 from tasks.evaluate.compare import values_of
 from tasks.evaluate.measures import measures_named
 
 _FORM = 'A gate is: [[gate]], measure = "f1", system = "mix", margin = 0.02.'
 
 
-class GateRule(BaseModel):
+class GateRule(Record):
     """A measure of a system may fall by `margin`, in its own unit; a cost may rise by it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     measure: str
     system: str
     margin: float = Field(ge=0)
 
 
-class GateFile(BaseModel):
+class GateFile(Record):
     """The content of a gate's file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     gate: tuple[GateRule, ...] = Field(min_length=1)
 

@@ -96,12 +96,13 @@ def holds(text: str, answers: Sequence[str]) -> bool:
 
 
 def _within(answer: str, text: str) -> bool:
-    comparable = _squeezed if is_han(answer) or is_han(text) else _words
+    comparable = squeezed if is_han(answer) or is_han(text) else _words
     wanted = comparable(answer)
     return bool(wanted.strip()) and wanted in comparable(text)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
+    """Return the letters and figures of a text, without case and width."""
     return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prompts.engine.helper import helped
-from prompts.engine.messages import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, portions, rough_tokens
 from prompts.engine.step import Step
 from prompts.lazy import Assess, Divide, LazyQuestion, passage_text
 from prompts.read_reports import Offered, Partial
@@ -18,7 +18,7 @@ from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic, telling
 from storage.answer_records import Passage
 from storage.records import Chunk, by_key
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.lazy.explore import Exploration, Home
 from tasks.read_reports.points import (
     Point,
@@ -133,10 +133,8 @@ async def _relevant(
 ) -> list[Evidence]:
     """Return the relevant ones of the sentences of several passages, by calls side by side."""
     passages = list(by_key((piece.chunk, piece) for piece in sentences).values())
-    sizes = [rough_tokens(passage_text(passage)) for passage in passages]
-    calls = [
-        [passages[place] for place in call] for call in portions(sizes, tokens_a_call(assessor))
-    ]
+    sizes = (rough_tokens(passage_text(passage)) for passage in passages)
+    calls = portions(passages, sizes, tokens_a_call(assessor))
     found = await gather_or_cancel(_marked(call, topic, assessor) for call in calls)
     return [piece for call in found for piece in call]
 
@@ -222,10 +220,8 @@ def claim_texts(
         named = titles([name for name in together if name is not None])
         groups.append({})
         for home, pieces in together.items():
-            for number, part in enumerate(portions([_tokens(piece) for piece in pieces], most)):
-                inside = sorted(
-                    (pieces[at] for at in part), key=lambda piece: (piece.document, piece.start)
-                )
+            for number, part in enumerate(portions(pieces, map(_tokens, pieces), most)):
+                inside = sorted(part, key=lambda piece: (piece.document, piece.start))
                 findings = [(text_of(piece), piece) for piece in inside]
                 title = named.get(home or "", "")
                 groups[-1][f"{place}:{home or ''}:{number}"] = Offered(title, "", findings)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from prompts.engine.effort import Effort
 from prompts.engine.helper import helped
-from prompts.engine.messages import first_fitting, rough_tokens
+from prompts.engine.messages import first_fitting, portions, rough_tokens
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence
@@ -22,7 +22,7 @@ from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, DocumentText, by_key
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.citations import pool_of
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.retrying import BRIEF
@@ -196,11 +196,9 @@ async def partial_answers(
     their order.
     """
     names = list(texts.offered) if seed is None else shuffled(sorted(texts.offered), seed)
-    sizes = [rough_tokens(texts.offered[name].written()) for name in names]
-    calls = [
-        [texts.offered[names[place]] for place in call]
-        for call in portions(sizes, most or answerer.policy.limits.map)
-    ]
+    offered = [texts.offered[name] for name in names]
+    sizes = (rough_tokens(text.written()) for text in offered)
+    calls = portions(offered, sizes, most or answerer.policy.limits.map)
     written = await gather_or_cancel(_points_of(call, topic, answerer) for call in calls)
     points = _points((point for call in written for point in call), sorted(texts.offered.items()))
     return helpful_points(

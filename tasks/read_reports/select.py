@@ -13,14 +13,14 @@ from itertools import islice
 
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.engine.helper import helped
-from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
+from prompts.engine.messages import first_fitting, first_tokens, portions, rough_tokens
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
 from storage.records import by_key
-from tasks.batches import gather_or_cancel, portions
+from tasks.batches import gather_or_cancel
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
 from tasks.retrying import BRIEF
 from tasks.step import step
@@ -255,8 +255,8 @@ async def rate_reports(
         )
         for number, report in enumerate(reports)
     ]
-    sizes = [rating_tokens(report, limits) for report in reports]
-    calls = [[openings[place] for place in portion] for portion in portions(sizes, limits.rate)]
+    sizes = (rating_tokens(report, limits) for report in reports)
+    calls = portions(openings, sizes, limits.rate)
     rated = await gather_or_cancel(_ratings(call, topic, rater) for call in calls)
     return [rating for call in rated for rating in call]
 

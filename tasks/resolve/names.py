@@ -18,7 +18,7 @@ import numpy as np
 from networkx.utils import UnionFind
 
 from prompts.engine.embedders import Embedder
-from prompts.extract import ALIAS_PREDICATE
+from prompts.extracted import ALIAS_PREDICATE
 from prompts.resolve import MOST_SAID, MOST_SHARED, Decided, NameInContext, Pair
 from prompts.text.names_zh import is_generic
 from storage.graph_records import Extraction

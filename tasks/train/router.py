@@ -18,9 +18,10 @@ from storage.files import text_of_file
 from storage.records import Record
 from storage.training_records import PreferenceRow, Row
 from tasks.batches import gather_or_cancel
+from tasks.evaluate.measures import squeezed
 from tasks.step import step
 from tasks.train.lora import Dialogue
-from tasks.train.rows import append, fold, language_of_row, replace, sha256_of, stored
+from tasks.train.rows import append, language_of_row, replace, sha256_of, stored
 
 SEEDS = Path(__file__).with_name("seed_tasks.toml")
 STRUCTURES: tuple[StructureType, ...] = get_args(StructureType)
@@ -67,7 +68,7 @@ async def _in_language(
     language: str, seeds: Sequence[SeedTask], number: int, synthesize: Synthesize
 ) -> list[SeedTask]:
     own = [task for task in seeds if task.language == language] or list(seeds)
-    known = {fold(task.question) for task in own}
+    known = {squeezed(task.question) for task in own}
     tasks: list[SeedTask] = []
     draw = random.Random(language)  # noqa: S311 -- no secret
     for turn in range(1, _MOST_CALLS * -(-number // PER_CALL) + 1):
@@ -76,8 +77,8 @@ async def _in_language(
         shown = [_in_words(task) for task in draw.sample(own, min(SHOWN_SEEDS, len(own)))]
         new = await synthesize.run(LANGUAGES.get(language, language), PER_CALL, shown, turn)
         for task in (_seed_of(task, language) for task in new):
-            if fold(task.question) not in known:
-                known.add(fold(task.question))
+            if squeezed(task.question) not in known:
+                known.add(squeezed(task.question))
                 tasks.append(task)
     return tasks[:number]
 
@@ -105,12 +106,12 @@ async def judge_tasks(
     solutions that the judge sees, so that no type gains by its place.
     """
     rows = stored(path, PreferenceRow)
-    of_task = Counter(fold(row.question) for row in rows)
+    of_task = Counter(squeezed(row.question) for row in rows)
     done = {question for question, number in of_task.items() if number == len(STRUCTURES) - 1}
     if len(done) < len(of_task):  # A kill cut off the rows of a task
-        rows = [row for row in rows if fold(row.question) in done]
+        rows = [row for row in rows if squeezed(row.question) in done]
         replace(path, rows)
-    open_tasks = [task for task in tasks if fold(task.question) not in done]
+    open_tasks = [task for task in tasks if squeezed(task.question) not in done]
 
     async def judged(task: SeedTask) -> None:
         order = list(STRUCTURES)
@@ -121,7 +122,7 @@ async def judge_tasks(
         best, *others = [
             order[place] for place in await rank.run(task.question, task.documents, solutions)
         ]
-        name = f"syn_{sha256_of(fold(task.question).encode())[:12]}"
+        name = f"syn_{sha256_of(squeezed(task.question).encode())[:12]}"
         new = [
             PreferenceRow(
                 id=f"{name}_{other}",
@@ -166,7 +167,7 @@ def _answer(structure: StructureType, route: Route) -> str:
 
 def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
     """Return each question once, as inputs of the router and its output: the chosen structure."""
-    once = {fold(row.question): row for row in rows if isinstance(row, PreferenceRow)}
+    once = {squeezed(row.question): row for row in rows if isinstance(row, PreferenceRow)}
     return [
         {
             "question": row.question,

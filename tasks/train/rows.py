@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from storage.training_records import (
     RowSource,
     TrainedStep,
 )
+from tasks.evaluate.measures import squeezed
 from tasks.question_sets.load import load_questions
 
 R = TypeVar("R", PreferenceRow, RewriteRow, FilterRow)
@@ -35,13 +35,6 @@ KINDS: Mapping[TrainedStep, type[PreferenceRow] | type[RewriteRow] | type[Filter
 }
 ROWS = "rows.jsonl"
 _HELD_OUT = 5  # One question of as many is held out
-
-
-def fold(question: str) -> str:
-    """Reduce a question to its letters and figures, without case and width."""
-    return "".join(
-        sign for sign in unicodedata.normalize("NFKC", question).casefold() if sign.isalnum()
-    )
 
 
 def sha256_of(content: bytes) -> str:
@@ -130,7 +123,7 @@ class EvaluationSets:
                         f"{path}, line {number} has no question.",
                         "Name a set of questions as JSON lines.",
                     )
-                sets.questions.add(fold(question))
+                sets.questions.add(squeezed(question))
             sets.hashes.add(sha256_of(path.read_bytes()))
         return sets
 
@@ -144,7 +137,7 @@ class EvaluationSets:
 
     def holds(self, question: str) -> bool:
         """Whether the sets hold this question."""
-        return fold(question) in self.questions
+        return squeezed(question) in self.questions
 
 
 def _question_in(line: str) -> str:
@@ -171,14 +164,14 @@ def divided(rows: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
     """Divide rows into four fifths and one held out, by a hash of the question."""
     sides: tuple[list[Asked], list[Asked]] = [], []
     for row in rows:
-        held_out = int(sha256_of(fold(row.question).encode())[:8], 16) % _HELD_OUT == 0
+        held_out = int(sha256_of(squeezed(row.question).encode())[:8], 16) % _HELD_OUT == 0
         sides[held_out].append(row)
     return sides
 
 
 def balanced(rows: Sequence[PreferenceRow]) -> list[PreferenceRow]:
     """Keep equally many questions of each language and type, as many as the rarest has."""
-    once = {fold(row.question): row for row in rows}
+    once = {squeezed(row.question): row for row in rows}
     cells = by_key(((language_of_row(row), row.chosen), row) for _, row in sorted(once.items()))
     most = min(map(len, cells.values()), default=0)
     return [row for _, cell in sorted(cells.items()) for row in cell[:most]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 from typing import Literal
 
-from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
+from prompts.traverse import Hop, Operator, PlanStep
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts
@@ -109,12 +109,12 @@ class UnfitPlan(Exception):
         self.problem = problem
 
 
-def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
+def check(steps: Sequence[PlanStep], graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
     """Replace the names of a plan by entities and by the graph's own relations, or return why this
     cannot be done.
     """
     try:
-        return tuple(_checked(number, step, graph) for number, step in enumerate(plan.steps, 1))
+        return tuple(_checked(number, step, graph) for number, step in enumerate(steps, 1))
     except UnfitPlan as unfit:
         return unfit.problem
 

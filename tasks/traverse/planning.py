@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.engine.helper import helped
-from prompts.traverse import PlanTraversal, TraversalPlan
+from prompts.traverse import PlanStep, PlanTraversal
 from storage.answer_records import QuestionType
 from tasks.retrying import BRIEF
 from tasks.step import step
@@ -32,9 +32,9 @@ class Planned:
     steps: tuple[CheckedStep, ...] | Problem
 
 
-def wrong_with(plan: TraversalPlan, graph: TraversalGraph) -> str:
+def wrong_with(steps: Sequence[PlanStep], graph: TraversalGraph) -> str:
     """Return why a plan cannot be run on the graph, and what may be meant; empty if it can."""
-    checked = check(plan, graph)
+    checked = check(steps, graph)
     return checked.sentence() if isinstance(checked, Problem) else ""
 
 
@@ -61,14 +61,13 @@ async def _planned(
     if not planner.asks(looked_up=looked_up, named=bool(linked.named), imported=imported):
         if isinstance(first, Problem):
             return Planned("sp*", "names nothing that is known", first)
-        steps = check(TraversalPlan(steps=(first,)), graph)
-        return Planned(_TYPES[first.operator], _REASONS[first.operator], steps)
+        return Planned(_TYPES[first.operator], _REASONS[first.operator], check([first], graph))
     entities = [entity for name in linked.named for entity in name.entities]
     relations = list(dict.fromkeys([*graph.leaving(entities), *graph.vocabulary.by_count()]))
     names = list(dict.fromkeys(graph.names_of(entities)))
     ways = ways_around(entities, graph)
     reply = await planner.run(question, names, linked.unlinked, ways, relations)
-    return Planned(reply.type, reply.reasoning, check(TraversalPlan(steps=reply.steps), graph))
+    return Planned(reply.type, reply.reasoning, check(reply.steps, graph))
 
 
 def ways_around(entities: Sequence[str], graph: TraversalGraph) -> list[str]:

@@ -13,7 +13,8 @@ from prompts.engine.messages import Call, Doubtful, NotAsAsked, without_thinking
 from prompts.engine.models import Models
 from prompts.engine.prompt_guard import restore
 from prompts.engine.streaming import ShownText, TextField
-from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph
+from prompts.extract import Extract, ExtractGraph
+from prompts.extracted import EntityFound, Extracted
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
 from prompts.text.words import is_han

@@ -1,6 +1,7 @@
 """Rerankers, served and local, and a cross-encoder that judges support."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,15 @@ def test_a_cross_encoder_reads_a_long_passage_to_its_end(tmp_path: Path) -> None
     ((step, model, spent),) = meter.rows()
     assert (step, model, spent.calls, spent.cost_usd) == ("rerank", folder, 1, 0.0)
     assert spent.input_tokens > 1000
+
+
+@pytest.mark.slow
+def test_a_cross_encoder_is_loaded_for_the_first_question_alone(tmp_path: Path) -> None:
+    folder = tiny_cross_encoder(tmp_path / "once", ["LABEL_0"])
+    reranker, texts = CrossEncoderReranker(folder), ["it was green.", "the bridge is new."]
+    first = reranker.metered(Meter()).scores("it was green", texts)
+    shutil.rmtree(folder)
+    assert reranker.metered(Meter()).scores("it was green", texts) == first
 
 
 def test_stretches_cover_a_text_to_its_end() -> None:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from flows.graph_schema import read_schema
 from prompts.engine.models import Models
-from prompts.extract import EntityFound, Extracted, FactFound, extract_step, extractor
+from prompts.extract import extract_step, extractor
+from prompts.extracted import EntityFound, Extracted, FactFound
 from prompts.schema import NO_SCHEMA, AttributeType, Schema, Unit, schema_of
 from prompts.tailoring import UNTAILORED, Tailoring
 from storage.errors import SettingsError

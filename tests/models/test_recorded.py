@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from prompts.extract import EntityFound, Extracted, RelationFound
+from prompts.extracted import EntityFound, Extracted, RelationFound
 from tasks.extract import to_extraction
 from tests.graphs import build_graph
 from tests.records import chunk_of

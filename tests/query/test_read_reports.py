@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.engine.effort import LIMITS, Effort
+from prompts.engine.messages import portions
 from prompts.read_reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
 from storage.graph_records import Community, Report
-from tasks.batches import portions
 from tasks.read_reports.points import (
     LOOK_UPS,
     MOST_POINTS,
@@ -181,8 +181,8 @@ def test_the_order_is_mixed_and_the_same_for_the_same_question() -> None:
 
 def test_portions_hold_all_within_their_size_and_number() -> None:
     sizes = [700] * 7 + [6_000]
-    assert portions(sizes, 3_000) == [[0, 1, 2, 3], [4, 5, 6], [7]]
-    assert portions(sizes, 3_000, items=2) == [[0, 1], [2, 3], [4, 5], [6], [7]]
+    assert portions(range(8), sizes, 3_000) == [[0, 1, 2, 3], [4, 5, 6], [7]]
+    assert portions(range(8), sizes, 3_000, number=2) == [[0, 1], [2, 3], [4, 5], [6], [7]]
 
 
 # --- points ---------------------------------------------------------------------------------------

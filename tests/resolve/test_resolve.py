@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.embedders import Embedder, Floats
 from prompts.engine.messages import rough_tokens
-from prompts.extract import ALIAS_PREDICATE
+from prompts.extracted import ALIAS_PREDICATE
 from prompts.resolve import PAIRS_IN_ONE_CALL, NameInContext, Pair, Resolve
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity, Extraction, Mention, RelationMention

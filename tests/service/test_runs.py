@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from flows.runtime import open_runtime
 from flows.service.runs import IndexRuns, RunRequest
@@ -87,6 +88,20 @@ async def test_what_is_published_and_cannot_be_opened_is_told(
     )
     assert over.report is not None
     assert open_runtime(load_settings({"workspace": workspace})).workspace.current() == 2
+
+
+async def test_a_fault_of_the_program_is_in_the_log(
+    workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def opened(_: str) -> None:
+        raise ZeroDivisionError
+
+    runs = IndexRuns(opened)
+    source = write_rows(tmp_path / "rows.jsonl", [{"id": "tower", "text": LETTER}])
+    begun = runs.start("default", workspace, RunRequest(sources=(str(source),)))
+    await asyncio.to_thread(wait_for, lambda: runs.get(begun.id).finished, "the end of the run")
+    assert (runs.get(begun.id).error or {})["message"] == "The service failed at this."
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_run_is_cancelled_without_a_trace(start: Start) -> None:

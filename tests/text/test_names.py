@@ -2,8 +2,8 @@
 
 import pytest
 
-from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
-from prompts.offline.extract import TOGETHER, TOGETHER_ZH
+from prompts.extracted import ALIAS_PREDICATE, Extracted
+from prompts.offline.extract import TOGETHER, TOGETHER_ZH, extract_offline
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.segment import sentences

@@ -11,7 +11,7 @@ import pytest
 
 from flows.index import IndexOptions, build_index
 from flows.session import Session, open_session
-from prompts.traverse import Hop, PlanStep, TraversalPlan
+from prompts.traverse import Hop, PlanStep
 from storage.columns import ById
 from storage.database import Database
 from storage.graph import TraversalReader
@@ -188,7 +188,7 @@ def follow(source: str, *hops: Hop) -> PlanStep:
 
 async def outcomes(session: Session, *steps: PlanStep) -> list[Outcome]:
     graph = session.graph.traversal
-    checked = check(TraversalPlan(steps=steps), graph)
+    checked = check(steps, graph)
     assert not isinstance(checked, Problem), checked.sentence()
     return await traverse(checked, graph)
 
@@ -216,7 +216,7 @@ def shown(session: Session, outcome: Outcome) -> tuple[str, ...] | None:
 def test_what_the_graph_cannot_run_is_refused_with_the_reason(
     steps: list[PlanStep], kind: str, says: str, session: Session
 ) -> None:
-    problem = check(TraversalPlan(steps=tuple(steps)), session.graph.traversal)
+    problem = check(steps, session.graph.traversal)
     assert isinstance(problem, Problem)
     assert (problem.kind, says in problem.reason) == (kind, True)
 
