@@ -21,6 +21,9 @@ Kind = Literal["CHAIN", "LLM", "RETRIEVER", "RERANKER", "EMBEDDING", "TOOL"]
 Attribute = str | int | float | bool | None
 
 _TRACER = trace.get_tracer("trellis")
+# By default a span keeps 128 attributes and drops the oldest: see OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT.
+_MOST_FOUND = 25
+_MOST_MESSAGES = 40
 # Steps of a kind of their own; the others are a CHAIN.
 _KINDS: Mapping[str, Kind] = {
     "retrieve": "RETRIEVER",
@@ -134,7 +137,7 @@ def _of_call(call: Call, model: str) -> dict[str, Attribute]:
         "trellis.step": call.step,
     }
     if Shown.texts:
-        for place, message in enumerate(call.messages):
+        for place, message in enumerate(call.messages[:_MOST_MESSAGES]):
             own[f"llm.input_messages.{place}.message.role"] = message.role
             own[f"llm.input_messages.{place}.message.content"] = message.content
     return own
@@ -154,11 +157,12 @@ def note_texts(question: str | None = None, answer: str | None = None) -> None:
 
 
 def note_found(passages: Sequence[Ranked]) -> None:
-    """Add the places of passages to the current span, best first."""
+    """Add the places of the best passages to the current span, and the number of all."""
     current = trace.get_current_span()
     if not current.is_recording():
         return
-    for place, passage in enumerate(passages):
+    note(found=len(passages))
+    for place, passage in enumerate(passages[:_MOST_FOUND]):
         name = f"retrieval.documents.{place}.document"
         _set(
             current,
