@@ -139,7 +139,7 @@ def by_grpc() -> Iterator[Collector]:
             return ExportTraceServiceResponse()
 
     server = grpc.server(futures.ThreadPoolExecutor(2))
-    add_TraceServiceServicer_to_server(Receiver(), server)
+    add_TraceServiceServicer_to_server(Receiver(), server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     collector.variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"

@@ -90,11 +90,11 @@ class Vault:
     def _entity_lines(self, view: EntityView, place: int) -> Iterator[str]:
         yield from (f"# {_line(view.name)}", "", _line(view.description))
         yield from _section("Relations", self._relations(view))
-        facts = [
+        facts: list[tuple[str, Quote]] = [
             (f"{_line(it.type)}: {_line(it.object or it.value)} {_line(it.period)}", it)
             for it in view.facts
         ]
-        claims = [
+        claims: list[tuple[str, Quote]] = [
             (f"{_line(it.description)} ({it.status}) {_line(it.period)}", it) for it in view.claims
         ]
         for title, stated in (("Facts", facts), ("Claims", claims)):
@@ -119,7 +119,8 @@ class Vault:
         for start in range(0, len(ids), BATCH):
             stored = self._generation.documents.documents(ids[start : start + BATCH])
             for place, document in enumerate(stored, start):
-                properties = {**document.metadata, "id": document.id, "aliases": [document.title]}
+                properties: dict[str, object] = {**document.metadata, "id": document.id}
+                properties["aliases"] = [document.title]
                 path = self._document[document.id]
                 yield Note(path, properties, self._document_lines(document, place))
 

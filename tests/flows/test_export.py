@@ -31,8 +31,8 @@ def test_an_export_is_whole_and_the_same_each_time(
 ) -> None:
     one, two = (
         {
-            path.name: path.read_bytes()
-            for path in exported(trellis, tmp_path / name, form).iterdir()
+            path.relative_to(tmp_path / name).as_posix(): path.read_bytes()
+            for path in exported(trellis, tmp_path / name, form).rglob("*.*")
         }
         for name in ("one", "two")
     )

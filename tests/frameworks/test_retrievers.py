@@ -1,7 +1,6 @@
 """The retrievers of LangChain, LlamaIndex and Haystack give the passages of `trellis retrieve`."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ ROWS = (
         "text": "奥拉桥(Orla Bridge)于1931年通车,设计者是托马斯·雷德。",
     },
 )
-Retrieved = Callable[..., list[Any]]
+WRONG: dict[str, Any] = {"wokspace": "kb"}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_a_search_keeps_to_its_options(workspace: Path) -> None:
     with pytest.raises(NothingMatches):
         expected(workspace, where="year >= 2000")
     with pytest.raises(ValueError, match="wokspace"):
-        PassageQuery(wokspace="kb")  # type: ignore[call-arg]
+        PassageQuery(**WRONG)
 
 
 def test_a_folder_without_an_index_is_told(tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_langchain_gets_documents_with_their_places(workspace: Path) -> None:
     chain = retriever | (lambda documents: [it.metadata["document"] for it in documents])
     assert chain.invoke(QUESTION)[0] == "bridge"
     with pytest.raises(ValueError, match="wokspace"):
-        TrellisRetriever(wokspace="kb")
+        TrellisRetriever(**WRONG)
 
 
 def test_llama_index_gets_nodes_with_their_places(workspace: Path) -> None:
