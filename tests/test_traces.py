@@ -162,9 +162,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return indexed(tmp_path_factory.mktemp("traced"), ROWS)
 
 
-def run(workspace: Path, collector: Collector, **variables: str) -> str:
-    """Run the program; return what it printed."""
-    environment = {**os.environ, **collector.variables, "TRELLIS_EMBEDDING": "none", **variables}
+def run(workspace: Path, collector: Collector, caches: Path, **variables: str) -> str:
+    """Run the program with no answer kept; return what it printed."""
+    ours = {"TRELLIS_EMBEDDING": "none", "TRELLIS_CACHE_DIR": str(caches)}
+    environment = {**os.environ, **collector.variables, **ours, **variables}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, QUESTION, str(workspace)],
         env=environment,
@@ -177,9 +178,9 @@ def run(workspace: Path, collector: Collector, **variables: str) -> str:
 
 
 def test_a_call_is_in_its_step_its_run_and_the_program(
-    workspace: Path, collector: Collector, scripted: Server
+    workspace: Path, collector: Collector, scripted: Server, tmp_path: Path
 ) -> None:
-    run(workspace, collector)
+    run(workspace, collector, tmp_path)
     call, question, found = map(collector.named, ("chat openai/m", "question", "retrieve"))
     answer = next(it for it in collector.spans if it.attributes.get("trellis.step") == "answer")
     assert collector.path(answer) == ["program", "question", "answer", "chat openai/m"]
@@ -200,9 +201,9 @@ def test_a_call_is_in_its_step_its_run_and_the_program(
 
 
 def test_texts_are_sent_where_a_setting_asks(
-    workspace: Path, by_grpc: Collector, scripted: Server
+    workspace: Path, by_grpc: Collector, scripted: Server, tmp_path: Path
 ) -> None:
-    run(workspace, by_grpc, TRELLIS_TRACE_TEXTS="on")
+    run(workspace, by_grpc, tmp_path, TRELLIS_TRACE_TEXTS="on")
     assert by_grpc.named("question").attributes["input.value"] == QUESTION
     its = by_grpc.named("chat openai/m").attributes
     assert its["llm.input_messages.0.message.role"] == "system"
@@ -212,10 +213,10 @@ def test_texts_are_sent_where_a_setting_asks(
 
 
 def test_an_error_is_the_status_of_its_spans(
-    workspace: Path, by_grpc: Collector, scripted: Server
+    workspace: Path, by_grpc: Collector, scripted: Server, tmp_path: Path
 ) -> None:
     scripted.misbehave({"kind": "unauthorized"})
-    printed = run(workspace, by_grpc)
+    printed = run(workspace, by_grpc, tmp_path)
     assert printed
     failed = [it for it in by_grpc.spans if it.status[0] == 2]
     assert {"chat openai/m", "question"} <= {it.name for it in failed}
