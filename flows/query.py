@@ -39,8 +39,11 @@ from flows.question import (
 from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from flows.settings import load_settings
+from flows.tracing import note_usage
 from prompts.engine.bridge import waiting
-from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
+from prompts.engine.spans import note, note_texts, span
+from prompts.engine.spending import Meter
+from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
 from storage.errors import UsageError
 from tasks.retrieve.pages import FolderRetriever, Retriever
 from tasks.rewrite import turns
@@ -117,13 +120,19 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     """Answer from the session's generation. Raises SettingsError for an unknown mode."""
     check_mode(options.mode)
     started = time.monotonic()
-    resources = await resources_for(question, options, session)  # rewrite
-    response = await (
-        answer_in_turn(resources, respond)
-        if options.mode == AUTO
-        else respond(resources, options.mode)
-    )
-    return await answer_of(question, resources, response, started)
+    with span("question"):
+        note_texts(question=question)
+        resources = await resources_for(question, options, session)  # rewrite
+        response = await (
+            answer_in_turn(resources, respond)
+            if options.mode == AUTO
+            else respond(resources, options.mode)
+        )
+        answer = await answer_of(question, resources, response, started)
+        note_texts(answer=answer.answer)
+        note_usage(answer.usage, answer.generation)
+        note(mode=answer.trace.mode, label=answer.fallback, citations=len(answer.citations))
+    return answer
 
 
 async def respond(resources: Resources, mode: Mode) -> Response:
@@ -152,15 +161,24 @@ async def retrieve_passages(question: str, options: AskOptions, session: Session
     """Return the k best passages for a question. Raises SettingsError for an unknown mode."""
     check_mode(options.mode)
     started, k = time.monotonic(), options.k or LISTED
+    with span("search"):
+        note_texts(question=question)
+        passages, meter = await _passages(question, options, session, k)
+        usage = usage_of(meter, time.monotonic() - started)
+        note_usage(usage, session.number)
+    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
+
+
+async def _passages(
+    question: str, options: AskOptions, session: Session, k: int
+) -> tuple[tuple[Passage, ...], Meter]:
     resources = await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
     retrieved = await (
         own_search(resources, wanted) if own_search else search.passages([text], wanted)
     )
-    passages = tuple((await search.reranked(text, retrieved, k)).passages)
-    usage = usage_of(resources.models.meter, time.monotonic() - started)
-    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
+    return tuple((await search.reranked(text, retrieved, k)).passages), resources.models.meter
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name

@@ -12,6 +12,7 @@ import httpx
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
 
 from flows.settings import Settings, secret_value
+from flows.tracing import start_tracing
 from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
@@ -175,6 +176,7 @@ def open_runtime(
     be written.
     """
     settings.keep_secrets()
+    start_tracing(settings.trace_texts)
     store = open_vector_store(settings.vector_store, settings.workspace, _chroma_server(settings))
     workspace = Workspace(settings.workspace, settings.keep_generations, store, reading)
     caches = open_caches(settings, workspace, reading)

@@ -438,6 +438,9 @@ class PlaceSettings(Area):
     """The Dask cluster to join."""
     runner_workers: PositiveInt | None = None
     """How many workers to start; by default one for each core."""
+    trace_texts: bool = False
+    """Whether [traces](operations.md#traces) hold the texts of questions, passages, prompts and
+    answers."""
 
 
 class AllAreas(

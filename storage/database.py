@@ -256,6 +256,16 @@ class Database:
                 connection.unregister(name)
             return arrays
 
+    def copy(self, sql: str, path: Path, form: str) -> int:
+        """Write the rows of a query into a file, which never are in memory all at once.
+
+        `form` is what DuckDB's COPY takes in parentheses. Returns the number of rows.
+        """
+        with faults_told(path), self._connection.cursor() as cursor:
+            cursor.execute(f"COPY ({sql}) TO '{_quoted(path)}' ({form})")
+            [(rows,)] = cursor.fetchall()
+            return int(rows)
+
     def read_everything(self) -> None:
         """Read all tables, so that DuckDB compares each block with its checksum.
 

@@ -108,6 +108,16 @@ class GraphStore(Store):
         pairs = "SELECT item, chunk, count(*) FROM entity_occurrences GROUP BY ALL"
         return sparse_counts(self._db, entities, CHUNKS_IN_ORDER, pairs)
 
+    def entity_document_pairs(self) -> SparseCounts:
+        """Count how often each entity occurs in each document, both by id."""
+        entities = "SELECT id FROM entities ORDER BY id"
+        documents = "SELECT id FROM documents ORDER BY id"
+        pairs = """
+            SELECT item, document, count(*) FROM entity_occurrences
+            JOIN chunks ON chunks.id = chunk GROUP BY ALL
+        """
+        return sparse_counts(self._db, entities, documents, pairs)
+
     def replace_graph(self, rows: GraphRows, entities: Collection[str] | None = None) -> None:
         """Replace these entities and everything that touches them (None: all) by the rows.
 

@@ -15,6 +15,8 @@ from storage.export import ItemReader
 from storage.filters import FilterReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
+from storage.neo4j_files import Neo4jFiles
+from storage.parquet_files import ParquetFiles
 from storage.records import Record
 from storage.recovery import damage, damage_and_remedy, mend, needs_repair, refuse_lost, remove_old
 from storage.staging import OpenGeneration, Staging
@@ -43,6 +45,8 @@ class Generation(OpenGeneration):
         self.traversal = TraversalReader(database)
         self.items = ItemReader(database)
         self.filters = FilterReader(database)
+        self.parquet = ParquetFiles(database)
+        self.neo4j = Neo4jFiles(database)
 
     def read_everything(self) -> None:
         """Read all tables. Raises StorageError where one is damaged."""

@@ -14,6 +14,7 @@ from prefect.states import Failed
 
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_error
+from prompts.engine.spans import step_span
 from storage.errors import TrellisError
 from tasks.edges import step_ended, steps_before
 from tasks.retrying import model_is_away
@@ -49,15 +50,19 @@ def step(
             retry_condition_fn=model_is_away,
         )
 
+        async def spanned(*args: P.args, **kwargs: P.kwargs) -> R:
+            with step_span(name):
+                return await function(*args, **kwargs)
+
         @wraps(function)
         async def run(*args: P.args, **kwargs: P.kwargs) -> R:
             with announced(name):
                 if FlowRunContext.get() is None or TaskRunContext.get() is not None:
-                    return await function(*args, **kwargs)
+                    return await spanned(*args, **kwargs)
                 results: list[R] = []
 
                 async def work() -> None:
-                    results.append(await function(*args, **kwargs))
+                    results.append(await spanned(*args, **kwargs))
 
                 state = await task(work, wait_for=steps_before(), return_state=True)
                 await state.aresult()

@@ -20,10 +20,15 @@ EXTRAS = {
     "dask": "flows/runners.py",
     "datasets": "tasks/train/lora.py",
     "distributed": "flows/runners.py",
+    "haystack": "flows/frameworks/haystack_retriever.py",
+    "langchain_core": "flows/frameworks/langchain_retriever.py",
+    "llama_index": "flows/frameworks/llama_index_retriever.py",
     "peft": "tasks/train/lora.py",
     "trl": "tasks/train/lora.py",
     "xllamacpp": "prompts/engine/gguf.py",
 }
+# These cannot be imported without their extra: they extend a class of it.
+NEED_AN_EXTRA = ("haystack_retriever.py", "langchain_retriever.py", "llama_index_retriever.py")
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {
     "torch",
@@ -190,7 +195,7 @@ print(*sorted({name.split(".")[0] for name in sys.modules}))
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in modules()
-    if path.name != "__main__.py"
+    if path.name != "__main__.py" and not name_of(path).endswith(NEED_AN_EXTRA)
 ]
 
 

@@ -108,7 +108,7 @@ COMMANDS = {
         "flows.cli.workspace:export",
         "Write what is indexed as files for other programs.",
         "trellis export backup/\ntrellis export graph/ --format graphml  for Gephi, igraph, "
-        "NetworkX",
+        "NetworkX\ntrellis export vault/ --format obsidian",
     ),
     "archive": Command(
         "flows.cli.workspace:archive",

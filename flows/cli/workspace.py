@@ -181,7 +181,7 @@ def export(
 
     Args:
         folder: A new folder, or one with an earlier export, which is replaced.
-        form: Default json.
+        form: Default json. json and parquet hold every record, the others the graph.
     """
     with common.runtime().workspace.read(as_of) as generation:
         report = export_generation(generation, folder, form)

@@ -56,7 +56,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     """Run a function in a thread; a cancelled caller waits for its end, so that it writes nothing
     later.
     """
-    running = asyncio.get_running_loop().run_in_executor(None, partial(function, *args, **kwargs))
+    work = partial(copy_context().run, function, *args, **kwargs)
+    running = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -1,10 +1,15 @@
-"""Export a generation for other programs: JSON Lines of each kind of record, or GraphML."""
+"""Export a generation for other programs.
+
+JSON Lines and Parquet hold all records; GraphML, Neo4j's files and the notes of Obsidian the graph.
+"""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from flows.operations.obsidian import write_vault
 from storage.errors import UsageError
 from storage.export import export as export_rows
 from storage.faults import faults_told
@@ -13,13 +18,16 @@ from storage.records import Record
 from storage.workspace import Generation
 from tasks.graph_views import directed, undirected, write_graphml
 
-ExportFormat = Literal["json", "graphml"]
+ExportFormat = Literal["json", "parquet", "graphml", "neo4j", "obsidian"]
 MANIFEST = "export.json"
 EXPORT_VERSION = 1
 
 
 class ExportReport(Record):
-    """The files of an export, each with its number of rows (GraphML: of edges)."""
+    """The files of an export, each with its number of rows (GraphML: of edges).
+
+    Files in a folder of the export are counted together, under its name.
+    """
 
     folder: str
     format: ExportFormat
@@ -39,14 +47,25 @@ def export_generation(generation: Generation, folder: Path, form: ExportFormat) 
         manifest = {"version": EXPORT_VERSION, "format": form, "files": files}
         text = json.dumps(manifest, indent=1) + "\n"
         (folder / MANIFEST).write_text(text, encoding="utf-8")
-    return ExportReport(folder=str(folder), format=form, generation=generation.number, files=files)
+    counts = Counter[str]()
+    for name, rows in files.items():
+        inner, slash, _ = name.partition("/")
+        counts[inner + slash] += 1 if slash else rows
+    return ExportReport(
+        folder=str(folder), format=form, generation=generation.number, files=dict(counts)
+    )
 
 
 def _make_room(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file.", "Name a folder; it is made where there is none.")
     folder.mkdir(parents=True, exist_ok=True)
-    names = {path.name for path in folder.iterdir()}
+    # What the manifest names is removed only if it is found here: it may name files elsewhere.
+    names = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
     if not names:
         return
     try:
@@ -82,4 +101,7 @@ def _write_graphml(folder: Path, generation: Generation) -> dict[str, int]:
 _WRITERS: Mapping[ExportFormat, Callable[[Path, Generation], dict[str, int]]] = {
     "json": _write_json,
     "graphml": _write_graphml,
+    "parquet": lambda folder, generation: generation.parquet.write(folder),
+    "neo4j": lambda folder, generation: generation.neo4j.write(folder),
+    "obsidian": write_vault,
 }

@@ -4,9 +4,11 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from flows.runtime import Runtime
+from flows.runtime import Runtime, usage_of
+from flows.tracing import note_usage
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_keys
+from prompts.engine.spans import span
 from storage.errors import StorageError, TrellisError, UsageError
 from storage.records import utc_now
 from storage.staging import Staging
@@ -30,11 +32,13 @@ def next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[St
 async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
     """Enter into the history the summary that the block fills, or how the block failed.
 
-    An empty summary and a UsageError leave no entry.
+    An empty summary and a UsageError leave no entry. The block is a span of the traces.
     """
     started, summary = utc_now(), dict[str, object]()
     try:
-        yield summary
+        with span(kind):
+            yield summary
+            note_usage(usage_of(runtime.models.meter, 0))
     except UsageError:
         raise
     except BaseException as error:  # also cancellation, interrupts and bugs

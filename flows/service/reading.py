@@ -4,7 +4,7 @@ entities, paths, reports, status.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Literal
@@ -239,30 +239,42 @@ def look_up(name: str, generation: Generation) -> GraphView:
     entities = {entity.id: entity for entity in generation.graph.entities()}
     chosen = entities_named(name, list(entities.values()), generation.graph.aliases())
     ordered = sorted(chosen, key=lambda entity: (-entity.mentions, entity.id))
-    views = tuple(_entity_view(entity, entities, generation) for entity in ordered)
-    return GraphView(name=name, entities=views, generation=generation.number)
+    views = entity_views(ordered, entities, generation)
+    return GraphView(name=name, entities=tuple(views), generation=generation.number)
 
 
-def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
-    graph = generation.graph
+def entity_views(
+    shown: Sequence[Entity], entities: Mapping[str, Entity], generation: Generation
+) -> list[EntityView]:
+    """Return what the generation knows of some entities; `entities` holds all of it by id."""
+    graph, ids = generation.graph, [entity.id for entity in shown]
     relations = sorted(
-        graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id)
+        graph.relations_at(ids), key=lambda relation: (-relation.weight, relation.id)
     )
     claims = sorted(
-        graph.claims([entity.id]),
+        graph.claims(ids),
         key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id),
     )
-    mentions = graph.occurrences("entity", [entity.id])
+    mentions = graph.occurrences("entity", ids)
     stated = graph.occurrences("relation", [relation.id for relation in relations])
-    facts = generation.facts.facts(subjects=[entity.id])
+    facts = generation.facts.facts(subjects=ids)
     quoted: list[Occurrence | Claim | DatedFact] = [*stated, *mentions, *claims, *facts]
     quotes = _Quotes(generation, [place.chunk for place in quoted])
     statements = by_key((place.item, quotes.of(place)) for place in stated)
+    mentions_of = by_key((place.item, place.chunk) for place in mentions)
+    relations_of = by_key(
+        (end, relation) for relation in relations for end in {relation.source, relation.target}
+    )
+    claims_of = by_key(
+        (end, claim) for claim in claims for end in {claim.subject, claim.object} if end
+    )
+    facts_of = by_key((fact.subject, fact) for fact in facts)
+    aliases_of = by_key((alias.entity, alias) for alias in graph.aliases(ids))
 
     def name_of(end: str | None) -> str | None:
         return entities[end].name if end else None
 
-    def relation_view(relation: Relation) -> RelationView:
+    def relation_view(relation: Relation, entity: Entity) -> RelationView:
         is_out = relation.source == entity.id
         return RelationView(
             **asdict(relation),
@@ -279,15 +291,19 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         own = asdict(fact) | dict(quotes.of(fact)) | {"object": name_of(fact.object)}
         return FactView.model_validate(own, extra="ignore")
 
-    return EntityView(
-        **asdict(entity),
-        relations=tuple(map(relation_view, relations)),
-        occurrences=len(mentions),
-        aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
-        claims=tuple(map(claim_view, claims)),
-        facts=tuple(map(fact_view, facts)),
-        documents=len({quotes.document_of[place.chunk] for place in mentions}),
-    )
+    def view(entity: Entity) -> EntityView:
+        chunks = mentions_of.get(entity.id, [])
+        return EntityView(
+            **asdict(entity),
+            relations=tuple(relation_view(row, entity) for row in relations_of.get(entity.id, ())),
+            occurrences=len(chunks),
+            aliases=tuple(row for row in aliases_of.get(entity.id, ()) if row.name != entity.name),
+            claims=tuple(map(claim_view, claims_of.get(entity.id, ()))),
+            facts=tuple(map(fact_view, facts_of.get(entity.id, ()))),
+            documents=len({quotes.document_of[chunk] for chunk in chunks}),
+        )
+
+    return list(map(view, shown))
 
 
 def entity_within(view: EntityView, documents: Collection[str]) -> EntityView | None:

@@ -74,6 +74,7 @@ from prompts.engine.refusals import (
     too_slow,
     unreachable,
 )
+from prompts.engine.spans import model_span
 from prompts.engine.spending import Price, SpendBudget, Spent
 from prompts.engine.streaming import Draft, Show, ShownText, repeats_itself, salvaged
 
@@ -232,6 +233,20 @@ class ServedLM(dspy.LM):
         `read` raises NotAsAsked for an answer out of form. A watcher gets the text in pieces while
         it is written, and Withdrawn where another text replaces it.
         """
+        with model_span(call, self.model) as seen:
+
+            def record(spent: Spent) -> None:
+                seen.record(spent)
+                asker.record(spent)
+
+            def read_and_shown(text: str) -> T:
+                seen.answered(text)
+                return read(text)
+
+            return await self._once(call, read_and_shown, replace(asker, record=record))
+
+    async def _once(self, call: Call, read: Callable[[str], T], asker: Asker) -> T:
+        """The answer from the cache, or the server's; equal calls at the same time are one."""
         key, terms, draft = call.key(self.address, self.model), self.terms, Draft(asker.show)
         started = terms.clock.now()
         locks = terms.locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())

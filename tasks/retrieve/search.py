@@ -19,6 +19,7 @@ import numpy as np
 import scipy
 
 from prompts.engine.rerankers import Reranker
+from prompts.engine.spans import note_found
 from prompts.text.words import fold_name, is_han, terms
 from storage.answer_records import Passage, Reranking
 from storage.columns import ById, column_of
@@ -362,7 +363,9 @@ async def retrieve(
         for rank, place in enumerate(index.order(asked, once, k), 1):
             best[place] = max(best.get(place, 0.0), weight / rank)
     order = sorted(best, key=lambda place: (-best[place], place))[:k]
-    return [index.passage(place, fits[place], allowed) for place in order]
+    passages = [index.passage(place, fits[place], allowed) for place in order]
+    note_found(passages)
+    return passages
 
 
 # --- reranking ------------------------------------------------------------------------------------
@@ -399,5 +402,6 @@ async def rerank(
     ranked = [
         passages[place].model_copy(update={"score": round(scores[place], 6)}) for place in order
     ]
+    note_found(ranked)
     ranks = tuple(place + 1 for place in order)
     return Reranked(ranked, Reranking(model=reranker.name, passages=len(passages), ranks=ranks))

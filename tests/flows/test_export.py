@@ -1,9 +1,12 @@
 """`trellis export`, `archive`, `restore` and `clean`: files are whole, and room is freed."""
 
+import csv
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
+import duckdb
 import networkx as nx
 import pytest
 
@@ -28,8 +31,8 @@ def test_an_export_is_whole_and_the_same_each_time(
 ) -> None:
     one, two = (
         {
-            path.name: path.read_bytes()
-            for path in exported(trellis, tmp_path / name, form).iterdir()
+            path.relative_to(tmp_path / name).as_posix(): path.read_bytes()
+            for path in exported(trellis, tmp_path / name, form).rglob("*.*")
         }
         for name in ("one", "two")
     )
@@ -63,6 +66,113 @@ def test_graphml_and_python_give_the_same_graphs(trellis: Command, tmp_path: Pat
         for view in (nx.read_graphml(out / "graph-undirected.graphml"), ties)
     )
     assert read_ties == weights
+
+
+def test_parquet_holds_the_rows_and_the_vectors(trellis: Command, tmp_path: Path) -> None:
+    out = exported(trellis, tmp_path / "it's out", "parquet")
+    with Workspace(trellis.workspace).read() as generation:
+        records = export(generation)
+        windows = generation.vectors.windows()
+    for kind in ("entities", "relations", "relation_occurrences", "chunks", "claims", "facts"):
+        read = duckdb.read_parquet(str(out / f"{kind}.parquet"))
+        rows = [dict(zip(read.columns, row, strict=True)) for row in read.fetchall()]
+        assert sorted(rows, key=str) == sorted(records[kind], key=str)
+    vectors = duckdb.read_parquet(str(out / "windows.parquet"))
+    assert len(vectors.fetchall()) == len(windows) > 0
+
+
+def neo4j_rows(path: Path) -> list[dict[str, str]]:
+    """Read a file as Neo4j does with legacy quoting: a backslash escapes."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, doublequote=False, escapechar="\\"))
+
+
+def test_neo4j_files_hold_the_graph_whatever_its_signs(
+    fresh: Command, tmp_path: Path, unembedded: None
+) -> None:
+    odd = 'Orla \\"Big\\" Bridge, of\nVelin\\'
+    rows = [{"s": odd, "p": "stands; in", "o": "Velin"}, {"s": "Velin", "p": "near", "o": "Holm"}]
+    source = write_rows(tmp_path / "odd.jsonl", rows)
+    assert fresh("index", str(source)).code == 0
+    out = exported(fresh, tmp_path / "out", "neo4j")
+    nodes = {row["id:ID(Entity)"]: row["name"] for row in neo4j_rows(out / "entity.csv")}
+    assert set(nodes.values()) == {
+        name for s, _, o in triples_of(fresh.workspace) for name in (s, o)
+    }
+    said = {
+        (nodes[row[":START_ID(Entity)"]], row["predicate"], nodes[row[":END_ID(Entity)"]])
+        for row in neo4j_rows(out / "relates.csv")
+    }
+    assert said == triples_of(fresh.workspace)
+    passages = {row["id:ID(Passage)"]: row for row in neo4j_rows(out / "passage.csv")}
+    with Workspace(fresh.workspace).read() as generation:
+        chunks = generation.documents.chunks()
+        occurrences = list(generation.graph.occurrences("entity"))
+    assert [passages[chunk.id]["text"] for chunk in chunks] == [chunk.text for chunk in chunks]
+    mentioned = {
+        (row[":END_ID(Entity)"], row[":START_ID(Passage)"], int(start), int(end))
+        for row in neo4j_rows(out / "mentions.csv")
+        for start, end in zip(
+            *(row[name].split("\x1f") for name in ("starts:int[]", "ends:int[]")), strict=True
+        )
+    }
+    assert mentioned == {tuple(occurrence) for occurrence in occurrences}
+
+
+def test_neo4j_scripts_name_every_file_and_column(trellis: Command, tmp_path: Path) -> None:
+    out = exported(trellis, tmp_path / "out", "neo4j")
+    shell, cypher = ((out / name).read_text() for name in ("import.sh", "load.cypher"))
+    for path in out.glob("*.csv"):
+        assert f"={path.name} " in shell
+        _, found, statement = cypher.partition(f"'file:///{path.name}'")
+        statement = statement.partition(";")[0]
+        header = path.read_text(encoding="utf-8").splitlines()[0]
+        assert found, path.name
+        assert all(f"row.`{name[1:-1]}`" in statement for name in header.split(","))
+
+
+def test_notes_link_and_show_no_markdown_of_texts(
+    fresh: Command, tmp_path: Path, unembedded: None
+) -> None:
+    text = "Orla Bridge spans Velin Town. ![x](http://a.example/x.png) [[Holm]] <b>#tag %%"
+    rows = [
+        {"id": "a", "title": "CON", "text": text},
+        {"id": "b", "title": "Orla: *Bridge*/..", "text": "Orla Bridge closed."},
+        {"id": "c", "title": "con", "text": "Orla Bridge opened again."},
+        {"id": "d", "title": "桥" * 100, "text": "奥拉桥(Orla Bridge)于1931年通车。"},
+    ]
+    source = write_rows(tmp_path / "docs.jsonl", rows)
+    assert fresh("index", str(source)).code == 0
+    out = tmp_path / "vault"
+    (out / "Entities").mkdir(parents=True)
+    assert exported(fresh, out, "obsidian") == out
+    notes = {path.relative_to(out).as_posix()[:-3]: path.read_text() for path in out.rglob("*.md")}
+    names = [name.rpartition("/")[2] for name in notes]
+    assert len({name.casefold() for name in notes}) == len(notes)
+    assert all(len(name.encode()) < 200 and not set(name) & set('\\/:*?"<>|#^[]') for name in names)
+    linked = {name for note in notes.values() for name in re.findall(r"\[\[([^|\]]+)\|", note)}
+    assert linked <= set(notes)
+    assert "Entities/Orla Bridge" in linked
+    shown = next(note for name, note in notes.items() if name.startswith("Documents/CON"))
+    assert r"\!\[x\](http://a.example/x.png) \[\[Holm\]\] \<b\>\#tag \%\%" in shown
+    assert "(http" not in re.sub(r"\\\]\(", "", shown)
+
+
+def test_an_export_into_a_vault_keeps_notes_of_the_person(trellis: Command, tmp_path: Path) -> None:
+    out = exported(trellis, tmp_path / "vault", "obsidian")
+    first = set(out.rglob("*.md"))
+    (note,) = out.glob("Documents/Orla Bridge.md")
+    note.unlink()
+    own = out / "Documents" / "orla bridge.md"
+    own.write_text("mine")
+    manifest = json.loads((out / MANIFEST).read_text())
+    manifest["files"]["../outside.md"] = 1
+    (out / MANIFEST).write_text(json.dumps(manifest))
+    outside = tmp_path / "outside.md"
+    outside.write_text("mine too")
+    exported(trellis, out, "obsidian")
+    assert (own.read_text(), outside.read_text()) == ("mine", "mine too")
+    assert len(list(out.rglob("*.md"))) == len(first) + 1
 
 
 def triples_of(workspace: Path) -> set[tuple[str, str, str]]:
