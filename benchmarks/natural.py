@@ -3,7 +3,6 @@ own documents.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,13 +18,13 @@ from flows.settings import Settings
 from prompts.engine.embedders import cosines
 from prompts.offline.excerpts import OfferedPassage, best_excerpts, shown
 from prompts.text.segment import sentences
-from prompts.text.words import STOPWORDS, content_terms, fold, terms
+from prompts.text.words import content_terms, terms
 from storage.records import Record
+from tasks.evaluate.measures import word_recall
 
 CORPUS, QUESTIONS = "natural/medical_corpus.jsonl.gz", "natural/medical_dev_questions.jsonl.gz"
 PLAIN = ("Fact Retrieval", "Complex Reasoning")
 SHOWN, PASSAGES, POOR = 450, 12, 0.4
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Row(Record):
@@ -107,12 +106,7 @@ def _row(question: Mapping[str, str], session: Session) -> Row:
 
 def recall(gold: str, answer: str) -> float:
     """The share of the gold answer's content words in what is shown first."""
-    wanted = _content(gold)
-    return len(wanted & _content(answer[:SHOWN])) / max(len(wanted), 1)
-
-
-def _content(text: str) -> set[str]:
-    return {word for word in _WORD.findall(fold(text)) if word not in STOPWORDS}
+    return word_recall(answer[:SHOWN], gold)
 
 
 def fifteen_lines(

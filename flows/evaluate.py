@@ -65,7 +65,13 @@ from tasks.evaluate.judge import (
     reliability,
     require_judge,
 )
-from tasks.evaluate.measures import MEASURES, Measure, measures_named, rubrics_of
+from tasks.evaluate.measures import (
+    MEASURES,
+    Measure,
+    measures_named,
+    needs_met,
+    rubrics_of,
+)
 from tasks.question_sets.load import load_questions
 from tasks.step import step
 
@@ -315,18 +321,12 @@ def _measures_for(
     questions: Sequence[EvaluationQuestion], names: Sequence[str]
 ) -> tuple[Measure, ...]:
     """Return the named measures, or the usual ones. Raises UsageError for a missing need."""
-    known = {
-        "answers": any(question.answers for question in questions),
-        "values": any(row.values for row in questions),
-        "gold": any(question.gold_documents or question.gold_spans for question in questions),
-        "judge": True,
-    }
+    known = needs_met(questions)
     if not names:
-        usual = [MEASURES[name] for name in USUAL]
-        return tuple(measure for measure in usual if all(known[need] for need in measure.needs))
+        return tuple(MEASURES[name] for name in USUAL if known.issuperset(MEASURES[name].needs))
     measures = measures_named(names)
     for measure in measures:
-        if missing := [need for need in sorted(measure.needs) if not known[need]]:
+        if missing := sorted(set(measure.needs) - known):
             raise UsageError(
                 f"The measure {measure.name!r} needs {' and '.join(missing)}, which these questions"
                 " do not have.",

@@ -6,6 +6,7 @@ generations/000007/         a generation: generation.duckdb, chroma-1/ where nee
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
 uploads/                    files that clients of the service have sent, as an index run reads them
+sets/                       public question sets that were evaluated: passages and questions
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
 
 A generation is published when its whole folder is renamed from staging/ into generations/; then

@@ -10,12 +10,21 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from flows.cli.common import COMMON, Common
-from flows.cli.options import BudgetTokens, BudgetUsd, Count, Names, Record, names_of
+from flows.cli.options import (
+    BudgetTokens,
+    BudgetUsd,
+    Count,
+    CountFrom0,
+    Names,
+    Record,
+    names_of,
+)
 from flows.cli.running import command
 from flows.cli.screen import Screen
 from flows.evaluate import EvaluationEnding, report_of, run_evaluation
 from flows.evaluate import evaluate as evaluate_flow
 from flows.operations.evaluation_page import figure, markdown_page
+from flows.operations.public_sets import PreparedSet, PublicSetOptions, left_of, prepare_set
 from flows.orchestration.local_server import keep_server
 from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import (
@@ -26,6 +35,7 @@ from storage.evaluation_records import (
 from storage.run_records import Budget
 from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
+from tasks.question_sets.public_sets import public_set
 
 FAILED_ANSWERS = 1
 
@@ -37,6 +47,11 @@ class Comparison:
 
     questions: Annotated[str | None, Parameter(metavar="FILE")] = None
     """Rows {id, question, answers, gold_documents, …}."""
+    public_set: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None
+    """A public set instead, whose passages are indexed first: hotpotqa, 2wikimultihopqa, musique,
+    cmrc2018, graphrag-bench-medical, graphrag-bench-novel."""
+    data: Annotated[Path | None, Parameter(metavar="DIR")] = None
+    """The folder with the files of the public set, or its file of questions."""
     system: Annotated[tuple[str, ...], Parameter(metavar="SPEC")] = ()
     """A system; repeat the option for each. It sets mode, effort, structure, k, workspace,
     generation, name or any setting, or answers=FILE (default: mode auto)."""
@@ -51,6 +66,8 @@ class Comparison:
     """How often the judge compares a pair in each order (default 1)."""
     limit: Count | None = None
     """Use only the first N questions."""
+    seed: CountFrom0 | None = None
+    """Draw the questions of a public set at random; another number draws others."""
     budget_tokens: BudgetTokens = None
     budget_usd: BudgetUsd = None
     record: Record = False
@@ -129,34 +146,64 @@ def _evaluated(
 
     A gate may fail the flow run; the caller shows the result first and then applies the gate.
     """
-    if wanted.questions is None:
+    budget = Budget(tokens=wanted.budget_tokens, usd=wanted.budget_usd)
+    questions, measures = wanted.questions, names_of(wanted.measures)
+    if prepared := _prepared(wanted, budget, common):
+        questions, measures = prepared.questions, measures or list(prepared.measures)
+        budget = left_of(budget, prepared.usage)
+    if questions is None:
         raise UsageError(
-            "There are no questions.", "Name them with --questions FILE, or look: --list, --show N."
+            "There are no questions.",
+            "Name them with --questions FILE or --set NAME, or look: --list, --show N.",
         )
     store, systems = common.runtime().workspace.evaluations, list(wanted.system or ["auto"])
     options: dict[str, Any] = {
-        "measures": names_of(wanted.measures),
+        "measures": measures,
         "workspace": common.workspace,
         "criteria": wanted.criteria,
         "repeats": wanted.repeats,
         "limit": wanted.limit,
-        "budget": Budget(tokens=wanted.budget_tokens, usd=wanted.budget_usd),
+        "budget": budget,
     }
     if wanted.record or os.environ.get("PREFECT_API_URL"):
         keep_server()
         for name, path in (("gate", gate), ("page", page)):
             options[name] = None if path is None else str(path)
-        run = evaluate_flow(systems, wanted.questions, **options)
+        run = evaluate_flow(systems, questions, **options)
         try:
             report: EvaluationReport = asyncio.run(run)
         except EvaluationGate:
             report = report_of(store.read(store.list()[-1].number))
     else:
         with common.screen.progress() as progress:
-            report = asyncio.run(
-                run_evaluation(systems, wanted.questions, **options, progress=progress)
-            )
+            report = asyncio.run(run_evaluation(systems, questions, **options, progress=progress))
     return report, store.read(report.number)
+
+
+def _prepared(wanted: Comparison, budget: Budget, common: Common) -> PreparedSet | None:
+    """Read and index the public set of `--set`, and tell of it; None without one."""
+    if wanted.public_set is None:
+        for option, given in (("--data", wanted.data), ("--seed", wanted.seed)):
+            if given is not None:
+                raise UsageError(f"{option} belongs to a public set.", "Name one: --set NAME.")
+        return None
+    known = public_set(wanted.public_set)
+    if wanted.questions is not None:
+        raise UsageError("--questions and --set name two sets.", "Leave one of them out.")
+    if wanted.data is None:
+        raise UsageError(
+            f"--set {known.name} needs the folder that holds it.",
+            f"Download it from {known.origin} and name the folder: --data DIR.",
+        )
+    options = PublicSetOptions(known.name, wanted.data, wanted.limit, wanted.seed)
+    with common.screen.progress() as progress:
+        prepared = asyncio.run(prepare_set(options, common.runtime(progress), budget))
+    index = "indexed before" if prepared.usage is None else "indexed now"
+    common.screen.note(
+        f"{known.name}: {prepared.asked} questions, {prepared.passages} passages ({index}), from "
+        f"{', '.join(prepared.read_from)}"
+    )
+    return prepared
 
 
 def _show(report: EvaluationReport, page: str, screen: Screen) -> None:

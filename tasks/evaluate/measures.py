@@ -11,17 +11,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 from statistics import mean
 from typing import Any, Literal
 
+import Stemmer
 from rapidfuzz.distance import LCSseq
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from prompts.engine.bridge import run_sync
 from prompts.judge import RUBRICS, Grade
-from prompts.text.words import fold, is_han
+from prompts.text.words import STOPWORDS, fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError, did_you_mean
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, plain
@@ -38,6 +40,8 @@ SAME_CLAIM = 0.5  # The ROUGE-L from which two claims say the same (GraphRAG tri
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _HAN = re.compile(r"([\u3400-\u9fff])")
 _WORD = re.compile(r"\w+")
+_LETTERS = re.compile(r"[^\W_]+")
+_PORTER = Stemmer.Stemmer("porter")
 _VERDICTS = frozenset({"yes", "no", "noanswer", "是", "否"})
 
 
@@ -111,6 +115,37 @@ def _words(text: str) -> str:
     return f" {' '.join(words)} "
 
 
+def word_recall(text: str, gold: str) -> float:
+    """Return the share of a right answer's content words that a text holds, 0 to 1."""
+    wanted = _content(gold)
+    return len(wanted & _content(text)) / max(len(wanted), 1)
+
+
+def _content(text: str) -> set[str]:
+    return {word for word in _letters(text) if word not in STOPWORDS}
+
+
+def _letters(text: str) -> list[str]:
+    """Return the words of letters and digits; each Chinese character is one."""
+    return _LETTERS.findall(_HAN.sub(r" \1 ", fold(text)))
+
+
+def rouge_l(predicted: str, gold: str) -> float:
+    """Return the F1 of the longest common subsequence of two texts' words (Porter's stems)."""
+    words, wanted = (
+        [_PORTER.stemWord(word) if len(word) > 3 else word for word in _letters(text)]
+        for text in (predicted, gold)
+    )
+    return 2 * LCSseq.similarity(words, wanted) / max(1, len(words) + len(wanted))
+
+
+def span_f1(predicted: str, gold: str) -> float:
+    """Return CMRC 2018's F1: of the longest run of words that both texts have."""
+    words, wanted = normalised(predicted).split(), normalised(gold).split()
+    run = SequenceMatcher(None, words, wanted, autojunk=False).find_longest_match()
+    return 2 * run.size / max(1, len(words) + len(wanted))
+
+
 def _exact_match(question: EvaluationQuestion, answer: Answer) -> float | None:
     return _best(question, lambda gold: float(normalised(prediction(answer)) == normalised(gold)))
 
@@ -121,6 +156,23 @@ def _f1(question: EvaluationQuestion, answer: Answer) -> float | None:
 
 def _best(question: EvaluationQuestion, score: Callable[[str], float]) -> float | None:
     return max(map(score, question.answers)) if question.answers and question.answerable else None
+
+
+def _span_f1(question: EvaluationQuestion, answer: Answer) -> float | None:
+    return _best(question, partial(span_f1, prediction(answer)))
+
+
+def _answer_words(question: EvaluationQuestion, answer: Answer) -> float | None:
+    return _best(question, partial(word_recall, plain(answer.answer)))
+
+
+def _rouge_l(question: EvaluationQuestion, answer: Answer) -> float | None:
+    return _best(question, partial(rouge_l, plain(answer.answer)))
+
+
+def _passage_words(k: int, question: EvaluationQuestion, answer: Answer) -> float | None:
+    found = "\n".join(passage.text for passage in answer.passages[:k])
+    return _best(question, partial(word_recall, found))
 
 
 def _in_text(question: EvaluationQuestion, answer: Answer) -> float | None:
@@ -340,6 +392,8 @@ def _judged(name: str) -> Measure:
 def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
     """Return all measures by name; `scorer` judges which sentences are supported."""
     hotpot = "Yang et al. 2018 (HotpotQA), evaluation script"
+    cmrc = "Cui et al. 2019 (CMRC 2018), evaluation script"
+    words = "share of the right answer's content words"
     kgqa = "Liu et al. 2025 (PolyG, arXiv 2504.02112): sets of answers"
     alce = "Gao et al. 2023 (ALCE, arXiv 2305.14627), citation quality"
     graphrag = "Edge et al. 2024 (GraphRAG, arXiv 2404.16130v2), claim-based measures"
@@ -361,6 +415,13 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("exact_match", hotpot, _exact_match, ("answers",)),
         Measure("f1", hotpot, _f1, ("answers",)),
         Measure("answer_in_text", "Mallen et al. 2023 (PopQA): accuracy", _in_text, ("answers",)),
+        Measure("span_f1", cmrc, _span_f1, ("answers",)),
+        Measure("answer_words", words, _answer_words, ("answers",)),
+        Measure("rouge_l", "Lin 2004 (ROUGE-L): F1 of Porter's stems", _rouge_l, ("answers",)),
+        *(
+            Measure(f"passage_words@{k}", words, partial(_passage_words, k), ("answers",))
+            for k in CUTS
+        ),
         Measure("values_exact", kgqa, _values_exact, ("values",)),
         Measure("values_f1", kgqa, _values_f1, ("values",)),
         Measure("values_hit", kgqa, _values_hit, ("values",)),
@@ -411,6 +472,17 @@ def measures_named(names: Sequence[str]) -> list[Measure]:
                 f"There is no measure {name!r}.", f"{near}The measures are {', '.join(MEASURES)}."
             )
     return [MEASURES[name] for name in names]
+
+
+def needs_met(questions: Sequence[EvaluationQuestion]) -> frozenset[Need]:
+    """Return what is known of the questions, as measures need it."""
+    known: dict[Need, bool] = {
+        "answers": any(question.answers for question in questions),
+        "values": any(question.values for question in questions),
+        "gold": any(question.gold_documents or question.gold_spans for question in questions),
+        "judge": True,
+    }
+    return frozenset(need for need, is_known in known.items() if is_known)
 
 
 def rubrics_of(measures: Iterable[Measure]) -> list[str]:

@@ -72,6 +72,7 @@ def test_a_text_holds_an_answer_as_whole_words(text: str, answer: str, there: bo
 
 GOLD, ONE = {"gold_documents": ["a", "b"]}, {"gold_documents": ["a"]}
 SPANS = {"gold_spans": [{"document": "d", "start": start, "end": start + 10} for start in (10, 40)]}
+REYD = {"answers": ["Reyd Korb"]}
 CITING = answered(
     "x [1]", citations=(cited("[1]", "five!", "d", 18), cited("[2]", "elsewhere", "e", 40))
 )
@@ -87,6 +88,15 @@ CITING = answered(
         ("f1", {"answers": ["Ada Korb of Marl"]}, answered("Ada Korb"), 2 * 2 / (2 + 4)),
         ("f1", {"answers": ["yes"]}, answered("yes, it was"), 0.0),
         ("f1", {"answers": ["光荣和开发"]}, answered("光荣"), 2 * 2 / (2 + 5)),
+        ("span_f1", {"answers": ["光荣和开发"]}, answered("光荣开发"), 2 * 2 / (4 + 5)),
+        ("answer_words", {"answers": ["A cancer of the skin"]}, answered("Skin cells [1]."), 0.5),
+        (
+            "rouge_l",
+            {"answers": ["Melanoma is a cancer"]},
+            answered("Melanomas [1], cancers"),
+            4 / 6,
+        ),
+        ("passage_words@1", REYD, answered("x", passages=passages("reyd", "korb")), 0.5),
         ("answer_in_text", {"answers": ["Ada Korb"]}, answered("By Ada Korb in 1931 [1]."), 1.0),
         ("answer_in_text", {"answers": ["no"]}, answered("There is no doubt: yes."), 0.0),
         ("answer_in_text", {"answers": ["yes"]}, answered("Yes, both are [1]."), 1.0),
