@@ -63,7 +63,7 @@ const WORDS = {
   mode_rq: ["rewritten and split", "改写并拆分"],
   mode_direct: ["the model alone, without documents", "仅模型，不用文档"],
   budget: ["Passages tested", "检验的段落数"],
-  by_effort: ["by effort", "按投入"],
+  by_effort: ["as in the settings, or by effort", "按设置或投入"],
   tests_n: ["up to {n}", "至多 {n} 段"],
   where: ["Only documents with", "仅限文档"],
   response: ["Form of the answer", "回答形式"],
