@@ -246,6 +246,11 @@ class GraphReader:
         stored = self._session.generation.meta.get_meta(SCHEMA)
         return Schema.model_validate(stored or {})
 
+    @cached_property
+    def fact_types(self) -> list[str]:
+        """The types of which there are facts, as a model reads them, one a line."""
+        return self.schema.lines({row.type for row in self._session.generation.facts.by_type()})
+
     def typed(self, only: Sequence[str] | None) -> TypedGraph:
         """Return the typed facts that these documents (None: all) state."""
         facts = self._session.generation.facts

@@ -22,7 +22,7 @@ from tasks.retrieve.facts import GraphFacts
 T = TypeVar("T")
 Tool = Callable[..., Awaitable[Any]]
 
-SHOWN = 25  # relations, claims, reports
+SHOWN = 25  # relations, claims, facts, reports
 FOUND = 5  # passages of a search by words, unless the caller gives a number
 
 
@@ -42,7 +42,9 @@ def reader_of(session: Session) -> Reader:
 
 
 class WorkspaceTools:
-    """The tools, over what `read` gives. `only` restricts them to what these documents state."""
+    """The tools, over what `read` gives. `only` restricts them to what these documents state, all
+    but `reports` and `schema`.
+    """
 
     def __init__(self, read: Reader, only: Sequence[str] | None = None) -> None:
         self._read = read
@@ -50,7 +52,7 @@ class WorkspaceTools:
 
     @property
     def listed(self) -> tuple[Tool, ...]:
-        return self.search_words, self.entity, self.paths, self.reports
+        return self.search_words, self.entity, self.paths, self.reports, self.schema
 
     async def search_words(
         self,
@@ -76,7 +78,11 @@ class WorkspaceTools:
                 raise NotFound(f"The graph knows nothing called {name!r}.")
         return [
             view.model_copy(
-                update={"relations": view.relations[:SHOWN], "claims": view.claims[:SHOWN]}
+                update={
+                    "relations": view.relations[:SHOWN],
+                    "claims": view.claims[:SHOWN],
+                    "facts": view.facts[:SHOWN],
+                }
             )
             for view in views
         ]
@@ -105,6 +111,13 @@ class WorkspaceTools:
         listed = await self._read(lambda session: reading.list_reports(session.generation))
         rows = [row for row in listed.values() if row.level == level][:SHOWN]
         return [row.model_copy(update={"findings": ()}) for row in rows]
+
+    async def schema(self) -> reading.SchemaView:
+        """Tell which kinds of entities, attributes and relations have typed facts, and how many;
+        mode `facts` computes over them. Empty where the index has no schema.
+        """
+        view = await self._read(lambda session: reading.schema_view(session.generation))
+        return view.model_copy(update={"left_out": view.left_out[:SHOWN]})
 
     async def _known(self, function: Callable[[Session], T]) -> T:
         """Read what a name leads to; the error for an unknown one names no others where the

@@ -4,17 +4,31 @@ The plan is that of a table with a row for each thing, and a time. It never hold
 KAG, arXiv 2409.13731, let a model write queries; here a program makes them of what exists).
 """
 
+from typing import Literal
+
 import dspy
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.plan_table import PlanTable, TablePlan
 
 EVER = "ever"
 
 
+class ComputedColumn(BaseModel):
+    """A column of figures that are made of two columns, row for row."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    first: str
+    operation: Literal["plus", "minus", "times", "divided_by"]
+    second: str
+
+
 class FactPlan(TablePlan):
     """What to do with the things of which kind, and as of when."""
 
+    computed: tuple[ComputedColumn, ...] = ()
     as_of: str = Field(
         default="",
         description=f"2019, 2019-05 or 2019-05-31; {EVER}: at any time; empty: what holds now.",
@@ -42,6 +56,11 @@ class PlanOverFacts(dspy.Signature):
     writes them, also where the question spells them otherwise. "contains" is for a part of a cell.
     Between 10 and 20 is at_least 10 and at_most 20. Dates are compared like figures: after 1950 is
     more 1950, in 1950 is equal 1950. Write units: more 0.5 km.
+
+    computed: columns that are made of two columns of figures or dates, row for row, each with a
+    name under which columns and filters use it: "turnover per employee" is turnover divided_by
+    employees, the age of a bridge's designer at its opening is opened minus "designed by > born"
+    (in whole years).
 
     group_by: for "which person designed most" the column of that person, with aggregate count;
     without it each row counts by itself. as_of: the time for which the question asks, where it

@@ -7,7 +7,7 @@ here. Extraction gets it in words (`Schema.shown`), and what breaks it is left o
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -162,16 +162,25 @@ class Schema(ConfiguredValue):
 
     @property
     def shown(self) -> str:
-        """The types of facts as a model reads them, one a line."""
+        """All types of facts as a model reads them, one a line."""
+        owned = {name for kind in self.kinds.values() for name in kind.attributes}
+        return "\n".join(f"- {line}" for line in self.lines({*owned, *self.relations}))
+
+    def lines(self, types: Collection[str]) -> list[str]:
+        """The types of facts with these names, as a model reads them."""
         owners: dict[tuple[str, str], list[str]] = {}
         for kind, of_kind in self.kinds.items():
             for name, each in of_kind.attributes.items():
                 owners.setdefault((name, each.shown), []).append(kind)
         attributes = [
-            f"- {name}: {shown}; of {' or '.join(kinds)}" for (name, shown), kinds in owners.items()
+            f"{name}: {shown}; of {' or '.join(kinds)}"
+            for (name, shown), kinds in owners.items()
+            if name in types
         ]
-        relations = [f"- {name}: {each.shown}" for name, each in self.relations.items()]
-        return "\n".join([*attributes, *relations])
+        relations = [
+            f"{name}: {each.shown}" for name, each in self.relations.items() if name in types
+        ]
+        return [*attributes, *relations]
 
     def tailored(self, tailoring: Tailoring) -> Tailoring:
         """The tailoring with the kinds of the schema before its own."""

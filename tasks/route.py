@@ -76,6 +76,7 @@ async def choose_structure(
 # --- the mode -------------------------------------------------------------------------------------
 
 SEARCH: Mode = "struct"
+COMPUTED: Mode = "facts"
 WHOLE: frozenset[Mode] = frozenset({"global", "drift"})
 # Reports speak for a collection if they rest on this share of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
@@ -90,13 +91,15 @@ async def choose(
     sizes: ReportSizes,
     chooser: Choose,
 ) -> ModeDecision:
-    """Choose a mode: is the question about the whole collection, or about a part of it?
+    """Choose a mode: is the question about the whole collection, about a part of it, or about typed
+    facts that `chooser` knows?
 
     `walk` describes a walk over the graph's triples that answers the question, if there is one.
-    Then a model is asked at high effort alone, and the walk is taken unless the model calls it a
-    question about the whole.
+    Then a model is asked at high effort alone or where there are typed facts, and the walk is taken
+    unless the model calls it a question about the whole or about facts.
     """
-    if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
+    spared = walk is not None and not chooser.types and chooser.spares(WALK)
+    if walk is not None and (chooser.is_offline or spared):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
     scope = await helped(
         chooser, lambda step: step.run(ask, titles), "the question's wording chooses"
@@ -104,6 +107,8 @@ async def choose(
     mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
         mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"
+    elif scope.about == "facts":
+        mode, reason = COMPUTED, f"computed from typed facts: {scope.reason}"
     elif walk is not None:
         mode, reason = "traverse", f"{WALK}: {walk}"
     return ModeDecision(mode=mode, confidence=scope.confidence, reason=reason)

@@ -2,6 +2,7 @@
 
 walk the triples, if there are any → choose → answer → (nothing found) the search
 
+Where the index has typed facts, the model that chooses may say that they hold the answer.
 At high effort a large model is shown the first search: where it leaves a link of the question open,
 the agent goes on from it.
 Without a model, reports come after the search unless the wording plainly asks about the whole.
@@ -13,8 +14,9 @@ from dataclasses import replace
 from flows.modes.agent import AGENT, open_link
 from flows.modes.traversal import is_imported, walk
 from flows.question import Resources, Response
-from prompts.choose import Choose
+from prompts.choose import Choose, ChooseWithFacts
 from prompts.engine.models import Models
+from prompts.plan_facts import PlanFacts
 from storage.answer_records import Mode, ModeDecision, ModeTried
 from tasks.route import SEARCH, WHOLE, choose
 
@@ -64,12 +66,23 @@ async def choose_mode(resources: Resources) -> ModeDecision:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
     walked, titles = await _walk(resources), resources.search.session.titles
     decision = await choose(
-        question.parsed, titles, walked, resources.reports.sizes, Choose(resources.models)
+        question.parsed, titles, walked, resources.reports.sizes, chooser_of(resources)
     )
     if decision.mode == SEARCH and (link := await open_link(resources)):
         reason = f"{decision.reason}; the first search leaves a link open: {link}"
         return decision.model_copy(update={"mode": AGENT.name, "reason": reason})
     return decision
+
+
+def chooser_of(resources: Resources) -> Choose:
+    """Return the step that chooses. It knows the types of facts where there are facts, a model
+    plans over them, and the effort has room for the call.
+    """
+    models = resources.models
+    if models.policy.effort == "low" or PlanFacts(models).is_offline:
+        return Choose(models)
+    types = resources.graph.fact_types
+    return ChooseWithFacts(models, types) if types else Choose(models)
 
 
 async def _walk(resources: Resources) -> str | None:

@@ -32,6 +32,7 @@ from tasks.rewrite import turns
 from tasks.watching import watched
 
 MOST_KEPT = 200  # questions
+MOST_BUDGET = 100_000  # passages that mode `lazy` tests
 
 
 class RetrieveRequest(BaseModel):
@@ -57,7 +58,7 @@ class RetrieveRequest(BaseModel):
     effort: Effort | None = None
     level: int | None = Field(default=None, ge=0)
     """The level of the reports that mode `global` reads; 0 is the broadest."""
-    budget: int | None = Field(default=None, ge=1, le=100_000)
+    budget: int | None = Field(default=None, ge=1, le=MOST_BUDGET)
     """How many passages mode `lazy` tests for relevance."""
 
     def options(self) -> AskOptions:

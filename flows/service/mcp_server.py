@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from flows.question import AskOptions
 from flows.service import reading
 from flows.service.access import needs
-from flows.service.asking import Questions
+from flows.service.asking import MOST_BUDGET, Questions
 from flows.service.workspaces import DEFAULT, UnknownWorkspace, Workspaces
 from flows.session import Session
 from flows.tools import WorkspaceTools
@@ -39,8 +39,8 @@ INSTRUCTIONS = (
     "Answers from a collection of documents, each with the places that support it. `ask` answers a "
     "question; `retrieve` gives passages without an answer, `search_words` those that hold given "
     "words; `entity` and `paths` tell what the knowledge graph holds; `reports` sum up the "
-    "collection by groups of entities; `source` shows a document's text at the offsets that the "
-    "others name."
+    "collection by groups of entities; `schema` tells over which types of facts mode `facts` "
+    "computes; `source` shows a document's text at the offsets that the others name."
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 LISTED = 200  # resources of a kind
@@ -109,10 +109,20 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
         effort: Annotated[Effort | None, Field(description="low, medium or high.")] = None,
         documents: Annotated[list[str] | None, Field(description="Only these, by id.")] = None,
         response: Annotated[str, Field(description="The form, such as 'a list'.")] = "",
+        budget: Annotated[
+            int | None,
+            Field(
+                description="Of mode lazy: how many passages to test (100, 500 or 1500).",
+                ge=1,
+                le=MOST_BUDGET,
+            ),
+        ] = None,
     ) -> ToolAnswer:
         """Answer a question from the documents, with the places that support each statement."""
         only = None if documents is None else tuple(documents)
-        options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
+        options = AskOptions(
+            mode=mode, effort=effort, documents=only, response=response, budget=budget
+        )
         with _errors_shown():
             answer = await questions.ask(name, question, options)
         return ToolAnswer(**answer.model_dump(include={*ToolAnswer.model_fields}))

@@ -312,15 +312,16 @@ def entity_within(view: EntityView, documents: Collection[str]) -> EntityView | 
     """
     relations = []
     for relation in view.relations:
-        stated = tuple(quote for quote in relation.statements if quote.document in documents)
-        if stated:
-            changed = {"statements": stated, "description": "", "keys": ()}
+        quotes = tuple(quote for quote in relation.statements if quote.document in documents)
+        if quotes:
+            changed = {"statements": quotes, "description": "", "keys": ()}
             relations.append(relation.model_copy(update=changed))
     claims = tuple(claim for claim in view.claims if claim.document in documents)
-    if not relations and not claims:
+    facts = tuple(fact for fact in view.facts if fact.document in documents)
+    if not relations and not claims and not facts:
         return None
-    found = {"relations": tuple(relations), "claims": claims, "aliases": (), "description": ""}
-    return view.model_copy(update=found)
+    stated = {"relations": tuple(relations), "claims": claims, "facts": facts}
+    return view.model_copy(update={**stated, "aliases": (), "description": ""})
 
 
 class EntityPage(Record):

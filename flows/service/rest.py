@@ -270,6 +270,12 @@ async def report(community: str, at: Place) -> reading.ReportView:
     return await at.read(lambda session: reading.report_view(community, session.generation))
 
 
+@router.get("/schema", tags=["graph"])
+async def schema(at: Place) -> reading.SchemaView:
+    """Return the types of facts with how many there are of each, and what was left out and why."""
+    return await at.read(lambda session: reading.schema_view(session.generation))
+
+
 # --- the workspace ---
 
 

@@ -118,7 +118,12 @@ def _computed(
     used = {relation.things[row] for row in outcome.rows}
     others = [one for (thing, _), one in views.others.items() if thing in used]
     sources = packed(_sources(outcome, graph.chunk_of), most)
-    timed = result.model_copy(update={"plan": f"{result.plan}{time}"})
+    made = "".join(
+        f", {one.name} = {one.first} {one.operation.replace('_', ' ')} {one.second}"
+        for one in (plan.computed if isinstance(plan, FactPlan) else ())
+        if one.name in relation.columns
+    )
+    timed = result.model_copy(update={"plan": f"{result.plan}{made}{time}"})
     return FactAnswer(timed, sources, others)
 
 
@@ -153,6 +158,6 @@ def _sources(outcome: PlanOutcome, chunk_of: Callable[[str], Chunk]) -> list[Sou
         if isinstance(cell := outcome.relation.rows[row][column], FactCell)
     ]
     places = dict.fromkeys(
-        (one.chunk, *one.stated) for cell in cells for one in (*cell.via, cell) if one.document
+        (one.chunk, *one.stated) for cell in cells for one in cell.stating if one.document
     )
     return [source_of(chunk_of(name), start, end) for name, start, end in list(places)[:MOST_CITED]]

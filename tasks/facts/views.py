@@ -4,10 +4,12 @@ A plan names columns, also those of what a relation leads to ("designed by > bor
 table are the things with the values of these columns: several rows for a thing that has several.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prompts.plan_facts import ComputedColumn, FactPlan
 from prompts.plan_table import TablePlan, TableView
 from prompts.schema import LEADS_TO, NAME, AttributeType, Schema
 from prompts.text.amounts import Amount, amount_of
@@ -21,12 +23,14 @@ from tasks.facts.typed_values import (
     first_day,
     last_day,
     typed_value,
+    years_between,
 )
-from tasks.tables.relations import Cell, TableRelation
+from tasks.tables.relations import Cell, TableRelation, written_figure
 from tasks.tables.run_plan import DoesNotFit, meeting, nearest
 
 MOST_ROWS = 100_000
 YEARS = "years"  # the unit of what lies between two dates
+FIGURES = 4  # that a quotient shows
 
 ColumnPath = tuple[str, ...]  # relations that lead on, then the column of what they lead to
 
@@ -35,7 +39,8 @@ ColumnPath = tuple[str, ...]  # relations that lead on, then the column of what 
 class FactCell(Cell):
     """A value with its type, what states it, and the facts that lead to it (`via`).
 
-    `means` is what is shown and compared where the text writes it otherwise.
+    `means` is what is shown and compared where the text writes it otherwise. A computed figure
+    stands in no text; `of` are the two cells that it is made of.
     """
 
     means: str = ""
@@ -44,6 +49,17 @@ class FactCell(Cell):
     chunk: str = ""
     stated: Span = (0, 0)
     via: tuple["FactCell", ...] = ()
+    of: tuple["FactCell", ...] = ()
+
+    @property
+    def parts(self) -> Sequence[Cell]:
+        """The cells in texts that it consists of."""
+        return self.of or ((self,) if self.document else ())
+
+    @property
+    def stating(self) -> "tuple[FactCell, ...]":
+        """The cells that state it, with those that lead to them."""
+        return tuple(one for part in self.of for one in part.stating) or (*self.via, self)
 
     @property
     def shown(self) -> str:
@@ -204,15 +220,15 @@ class FactViews:
         """
         if plan.group_by and not plan.columns:
             plan = plan.model_copy(update={"columns": (NAME,)})
-        paths = {
-            name: self._path(kind, name)
-            for name in (
-                *plan.columns,
-                *(one.column for one in plan.filters),
-                *filter(None, [plan.group_by]),
-            )
-        }
-        named = {name: _joined(path) for name, path in paths.items()}
+        asked = [*plan.columns, *(one.column for one in plan.filters)]
+        asked += [plan.group_by] if plan.group_by else []
+        computed = plan.computed if isinstance(plan, FactPlan) else ()
+        used = {one.name: one for one in computed if one.name in asked}
+        ends = [end for one in used.values() for end in (one.first, one.second)]
+        own = [name for name in asked if name not in used]
+        paths = {name: self._path(kind, name) for name in (*own, *ends)}
+        joined = {name: _joined(path) for name, path in paths.items()}
+        named = joined | dict(zip(used, used, strict=True))
         filters = [one.model_copy(update={"column": named[one.column]}) for one in plan.filters]
         plan = plan.model_copy(
             update={
@@ -223,6 +239,8 @@ class FactViews:
             }
         )
         full = self._relation(kind, list(dict.fromkeys(paths.values())))
+        for one in used.values():
+            full = _with_computed(full, one, joined[one.first], joined[one.second])
         about = [full.columns.index(name) for name in (*plan.columns, plan.group_by) if name]
         return plan, self._distinct(full, meeting(full, plan.filters), plan, about)
 
@@ -410,6 +428,75 @@ class FactViews:
             chunk=own.chunk,
             stated=(chunk.start + around[0], chunk.start + around[1]),
         )
+
+
+# --- computed columns ---
+
+
+def _with_computed(
+    relation: FactRelation, wanted: ComputedColumn, first: str, second: str
+) -> FactRelation:
+    """Return the relation with a further column of figures made of two of its columns.
+
+    Raises DoesNotFit for columns without figures, and for what cannot be computed of them.
+    """
+    if _folded(wanted.name) in map(_folded, relation.columns):
+        raise DoesNotFit(f"{wanted.name!r} is a column already; a computed one needs another name")
+    ends = [relation.columns.index(name) for name in (first, second)]
+    types = [relation.types.get(place) for place in ends]
+    for name, of_column in zip((first, second), types, strict=True):
+        if of_column is None or of_column.type not in {"number", "date"}:
+            raise DoesNotFit(
+                f"{name} holds neither numbers nor dates, and {wanted.name} needs them"
+            )
+    rows = tuple(
+        (*row, _computed_cell(row[ends[0]], row[ends[1]], wanted)) for row in relation.rows
+    )
+    place = len(relation.columns)
+    return replace(
+        relation,
+        columns=(*relation.columns, wanted.name),
+        rows=rows,
+        types={**relation.types, place: AttributeType(type="number")},
+    )
+
+
+def _computed_cell(
+    first: Cell | None, second: Cell | None, wanted: ComputedColumn
+) -> FactCell | None:
+    """Return what is computed of two cells; None where one is missing, or the divisor is 0.
+
+    Raises DoesNotFit for units that do not go together.
+    """
+    if not isinstance(first, FactCell) or not isinstance(second, FactCell):
+        return None
+    one, other = first.amount, second.amount
+    if one is None or other is None:
+        return None
+    if first.day or second.day:
+        if not (first.day and second.day and wanted.operation == "minus"):
+            raise DoesNotFit(f"of dates only a difference is computed, not {wanted.name}")
+        years = float(years_between(first.day, second.day))
+        number, unit, places = (years if one.number >= other.number else -years), YEARS, 0
+    elif wanted.operation in {"plus", "minus"}:
+        if one.unit != other.unit:
+            units = f"{one.unit or 'no unit'} and {other.unit or 'no unit'}"
+            raise DoesNotFit(f"{wanted.name} is made of figures in {units}")
+        sign = 1 if wanted.operation == "plus" else -1
+        number, unit = one.number + sign * other.number, one.unit
+        places = max(one.places, other.places)
+    elif wanted.operation == "times":
+        number, places = one.number * other.number, one.places + other.places
+        unit = "·".join(filter(None, [one.unit, other.unit]))
+    elif not other.number:
+        return None
+    else:
+        number = one.number / other.number
+        places = max(0, FIGURES - 1 - math.floor(math.log10(abs(number)))) if number else 0
+        unit = "" if one.unit == other.unit else f"{one.unit}/{other.unit}".rstrip("/")
+    figure = Amount(0, 0, number, unit=unit, places=places)
+    means = written_figure(number, unit, places)
+    return FactCell(raw="", means=means, figure=figure, of=(first, second))
 
 
 def _different(facts: Sequence[DatedFact], said: Callable[[DatedFact], str]) -> list[DatedFact]:

@@ -21,7 +21,7 @@ from tasks.answer import Note, StatedAnswer
 from tasks.citations import Source, packed
 from tasks.retrying import BRIEF
 from tasks.step import step
-from tasks.tables.relations import Cell, relations_of
+from tasks.tables.relations import Cell, relations_of, written_figure
 from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
 
 # A line of up to LONGEST_LINE characters is the source of its cells; a longer one only AROUND them.
@@ -29,7 +29,6 @@ LONGEST_LINE, AROUND = 400, 120
 MOST_ASKED = 64  # documents whose tables a question may ask
 MOST_CITED = 5  # lines of a table: those that decide, and the one that names the columns
 MOST_NAMED = 40  # groups in the sentence; the table has more
-MONEY = frozenset("$€£¥￥")
 
 ChunkAt = Callable[[str, int], Chunk]
 
@@ -270,12 +269,7 @@ class _WrittenOutcome:
         units = {amount.unit for amount in amounts}
         unit = units.pop() if len(units) == 1 else ""
         places = max((amount.places for amount in amounts), default=0) + 2 * averaged
-        text = f"{number:,.{places}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-        if unit in MONEY:
-            figure = text.removeprefix("-")
-            return f"-{unit}{figure}" if figure != text else f"{unit}{text}"
-        return f"{text}{' ' if unit.isascii() and unit.isalpha() else ''}{unit}"
+        return written_figure(number, unit, places)
 
     def line(self, row: int) -> list[str]:
         return [self.text(row, column) for column in self.shown]
@@ -291,16 +285,17 @@ class _WrittenOutcome:
     def cells(self, rows: Sequence[int]) -> tuple[TableCell, ...]:
         return tuple(
             TableCell(
-                document=cell.document,
-                start=cell.start,
-                end=cell.end,
-                raw=cell.raw,
+                document=part.document,
+                start=part.start,
+                end=part.end,
+                raw=part.raw,
                 row=self.text(row, self.label),
                 column=self.relation.columns[column],
             )
             for row in rows
             for column in self.deciding
-            if (cell := self.relation.rows[row][column]) and cell.document
+            if (cell := self.relation.rows[row][column])
+            for part in cell.parts
         )
 
     def plan(self) -> str:

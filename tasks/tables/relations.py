@@ -15,6 +15,7 @@ from storage.records import Document, Span, Table, by_key
 from storage.tables import CellColumn
 
 DOCUMENT = "document"  # the further column of a relation that several documents share
+MONEY = frozenset("$€£¥￥")
 NIL = frozenset({"", "-", "–", "—", "--", "——", "null", "n/a"})
 
 
@@ -35,6 +36,11 @@ class Cell:
     @property
     def amount(self) -> Amount | None:
         return amount_of(self.raw)
+
+    @property
+    def parts(self) -> "Sequence[Cell]":
+        """The cells in texts that it consists of: itself, or none where it stands in no text."""
+        return (self,) if self.document else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,17 @@ class TableRelation:
     def _has_words(self, column: int) -> bool:
         cells = [cell for row in self.rows if (cell := row[column])]
         return sum(cell.amount is None for cell in cells) * 2 > len(cells)
+
+
+def written_figure(number: float, unit: str, places: int) -> str:
+    """Write a computed figure with its unit and at most so many decimals."""
+    text = f"{number:,.{places}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    if unit in MONEY:
+        figure = text.removeprefix("-")
+        return f"-{unit}{figure}" if figure != text else f"{unit}{text}"
+    is_word = unit[:1].isascii() and unit[:1].isalpha()
+    return f"{text}{' ' if is_word else ''}{unit}"
 
 
 def relations_of(documents: Sequence[Document]) -> list[TableRelation]:

@@ -75,6 +75,11 @@ def where(column: str, value: str, comparison: str = "equal") -> dict[str, str]:
     return {"column": column, "comparison": comparison, "value": value}
 
 
+def of(name: str, first: str, second: str, operation: str = "divided_by") -> dict[str, str]:
+    """A column that is made of two."""
+    return {"name": name, "first": first, "operation": operation, "second": second}
+
+
 async def computed(question: str, made: dict[str, Any], session: Session) -> FactAnswer:
     typed = session.graph.typed(None)
     return await answer_from_facts(question, typed, scripted(PlanFacts, made), TODAY)
@@ -255,6 +260,48 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[str], str]] = [
         "海燕号(MV Petrel)",
     ),
     (
+        "How many people were born in towns of over 5,000 inhabitants?",
+        plan("person", "count", filters=[where("born in > inhabitants", "5,000", "more")]),
+        ["1"],
+        "Dunmarrow (9,870) lies upstream",
+    ),
+    (
+        "Which bridge costs most a metre?",
+        plan("bridge", "max", "cost", computed=[of("cost", "maintenance", "length")]),
+        ["Kestrel Bridge"],
+        "3,874,620.50",
+    ),
+    (
+        "Which bridges cost more than 5,000 crowns a metre?",
+        plan("bridge", "list", cost__more="5,000", computed=[of("cost", "maintenance", "length")]),
+        ["Kestrel Bridge", "Pilot's Bridge", "Quillen Swing Bridge"],
+        "length_m: 58.3",
+    ),
+    (
+        "How much do Tobias Wren's bridges cost a metre on average?",
+        plan(
+            "bridge",
+            "average",
+            "cost",
+            filters=[BY_WREN],
+            computed=[of("cost", "maintenance", "length")],
+        ),
+        ["5,971.99 crowns/m"],
+        "655,180.00",
+    ),
+    (
+        "How old was the designer when the Kestrel Bridge was opened?",
+        plan(
+            "bridge",
+            "lookup",
+            "age",
+            name__equal="Kestrel Bridge",
+            computed=[of("age", "opened", "designed by > born", "minus")],
+        ),
+        ["39 years"],
+        "Tobias Wren (2 March 1899",
+    ),
+    (
         "五个镇一共有多少居民？",
         plan("town", "sum", "inhabitants"),
         ["84,970 inhabitants"],
@@ -277,3 +324,21 @@ async def test_a_plan_over_facts_is_computed_and_cited(
     assert any(cited in " ".join(source.text.split()) for source in answered.sources)
     for cell in answered.result.cells:
         assert session.texts([cell.document])[cell.document].text[cell.start : cell.end] == cell.raw
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (of("cost", "maintenance", "type"), "type holds neither numbers nor dates"),
+        (of("cost", "maintenance", "masts"), "a bridge has no column 'masts'"),
+        (of("cost", "maintenance", "length", "minus"), "figures in crowns and m"),
+        (of("cost", "opened", "length", "minus"), "of dates only a difference"),
+        (of("length", "maintenance", "length"), "'length' is a column already"),
+    ],
+)
+async def test_what_cannot_be_computed_of_two_says_why(
+    made: dict[str, str], problem: str, session: Session
+) -> None:
+    wanted = plan("bridge", "max", made["name"], computed=[made])
+    answered = await computed("Which bridge costs most a metre?", wanted, session)
+    assert (answered.is_computed, problem in answered.result.plan) == (False, True)

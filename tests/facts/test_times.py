@@ -14,6 +14,7 @@ from flows.operations.diff import compare
 from flows.operations.forget import forget
 from flows.service.reading import look_up, schema_view
 from flows.session import open_session
+from prompts.engine.effort import Effort
 from prompts.plan_facts import PlanFacts
 from prompts.schema import Schema
 from storage.answer_records import Answer
@@ -24,6 +25,8 @@ from tests.copying import copy_of
 from tests.models.running import Place
 from tests.query.steps import scripted
 from tests.server.client import Server
+from tests.service.conftest import client_of, keys_of
+from tests.service.test_mcp import called, connection_to
 from tests.workspaces import asked, opened, write_rows
 
 SCHEMA = Schema.model_validate(
@@ -134,6 +137,25 @@ def test_the_command_shows_types_and_counts(
     assert "ships = six ships (from 2019-01-01 until 2021-04-30, old)" in capsys.readouterr().out
 
 
+async def test_the_service_and_its_tool_tell_the_same_schema(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    with place.runtime().workspace.read() as generation:
+        view = schema_view(generation).model_dump(mode="json")
+    assert [(kind["name"], kind["entities"]) for kind in view["kinds"]] == [
+        ("firm", 1),
+        ("person", 2),
+    ]
+    (key, other), rows = keys_of("ask", "ask")
+    with client_of(place.workspace, key, keys=rows[:1]) as client:
+        assert client.get("/api/v1/schema").json() == view
+        client.headers["authorization"] = f"Bearer {other}"
+        assert client.get("/api/v1/schema").status_code == 401
+    async with connection_to(place.workspace) as connected:
+        assert await called(connected, "schema") == view
+
+
 async def test_what_is_removed_closes_nothing(place: Place, copied: Place) -> None:
     whole = place.graph()
     await forget(["new"], copied.runtime())
@@ -176,13 +198,16 @@ async def test_another_schema_makes_the_facts_anew(indexed: Path, copied: Place)
 # --- the mode -------------------------------------------------------------------------------------
 
 
-async def answered(place: Place, rule: dict[str, object], **options: Any) -> Answer:
-    """The answer of the mode facts, planned by this rule and written without a model."""
+async def answered(
+    place: Place, rule: dict[str, object], mode: str = "facts", **options: Any
+) -> Answer:
+    """The answer of a mode, planned by this rule and written without a model."""
     place.server.misbehave(rule)
     role = {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"}
-    runtime = opened(place.workspace, roles={"decompose": role}, answer_cache=False)
+    roles = {"decompose": role, "route": role}
+    runtime = opened(place.workspace, roles=roles, answer_cache=False)
     with open_session(runtime) as session:
-        return await asked(ASKED, session, mode="facts", **options)
+        return await asked(ASKED, session, mode=mode, **options)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +244,33 @@ async def test_a_plan_that_does_not_fit_says_why(
     answer = await answered(place, rule)
     assert (answer.fallback, answer.citations) == ("abstained", ())
     assert reason in answer.answer
+
+
+@pytest.mark.parametrize(
+    ("rule", "effort", "modes"),
+    [
+        (planned(), "medium", ["facts"]),
+        (planned(), "high", ["facts"]),
+        (planned(operation="none"), "medium", ["struct", "facts"]),
+        (planned(), "low", ["struct"]),
+    ],
+)
+async def test_auto_computes_where_a_model_calls_for_facts(
+    rule: dict[str, object], effort: Effort, modes: list[str], place: Place
+) -> None:
+    answer = await answered(place, rule, mode="auto", effort=effort)
+    decision = answer.trace.decision
+    assert decision is not None
+    assert [answer.trace.mode, *(one.mode for one in decision.tried)] == modes
+    assert (answer.values == ("five ships",)) == (modes == ["facts"])
+
+
+async def test_auto_without_a_planner_never_computes(place: Place) -> None:
+    role = {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"}
+    for roles in ({}, {"route": role}):
+        with open_session(opened(place.workspace, roles=roles)) as session:
+            answer = await asked(ASKED, session)
+        assert (answer.trace.mode, answer.fallback) == ("struct", "partial")
 
 
 async def test_without_a_planner_the_mode_says_so(place: Place) -> None:

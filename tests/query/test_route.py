@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.router import RoutedQuestion
 from benchmarks.runner import DATA
-from prompts.choose import Choose
+from prompts.choose import Choose, ChooseWithFacts
 from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.engine.models import Models
@@ -249,3 +249,43 @@ def test_reports_that_cover_a_collection_are_read_alone(
 async def test_a_walk_that_answers_is_taken() -> None:
     taken = await chosen("Who is the wife of the teacher of Marit Olsen?", offline(), "2 hops")
     assert (taken.mode, taken.reason) == ("traverse", "the graph's triples answer it: 2 hops")
+
+
+# --- typed facts ---
+
+TYPES = ("length: number in m; of bridge", "designed by: from bridge to person")
+COUNTED = "How many bridges did Tomas Reyd design?"
+
+
+@pytest.mark.parametrize("question", [COUNTED, PART, "雷德设计了多少座桥？"])
+@pytest.mark.parametrize("effort", ["medium", "high"])
+@pytest.mark.parametrize(
+    ("about", "mode"), [("facts", "facts"), ("part", "struct"), ("whole", "global")]
+)
+async def test_a_model_that_knows_the_types_chooses_facts(
+    question: str, effort: Effort, about: str, mode: str
+) -> None:
+    chooser = scripted(ChooseWithFacts, sided(about), effort=effort, types=TYPES)
+    decision = await chosen(question, chooser)
+    assert decision.mode == mode
+    (asked,) = sent(chooser)
+    assert all(line in asked for line in TYPES)
+
+
+@pytest.mark.parametrize(("about", "mode"), [("facts", "facts"), ("part", "traverse")])
+async def test_facts_come_before_a_walk_only_by_the_model(about: str, mode: str) -> None:
+    chooser = scripted(ChooseWithFacts, sided(about), types=TYPES)
+    assert (await chosen(COUNTED, chooser, walk="1 hop")).mode == mode
+
+
+@pytest.mark.parametrize("question", [COUNTED, WHOLE, PART, UNCLEAR])
+async def test_without_a_model_types_change_nothing(question: str) -> None:
+    typed = ChooseWithFacts(Models.offline(), TYPES)
+    for walk in (None, "1 hop"):
+        assert await chosen(question, typed, walk) == await chosen(question, offline(), walk)
+
+
+async def test_what_is_plainly_about_the_whole_spares_the_call() -> None:
+    chooser = scripted(ChooseWithFacts, types=TYPES)
+    assert (await chosen(WHOLE, chooser)).mode == "global"
+    assert (sent(chooser), list(spared(chooser))) == ([], ["choose"])

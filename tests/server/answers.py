@@ -193,8 +193,14 @@ def route(fields: Fields) -> Answered:
 
 
 def choose(fields: Fields) -> Answered:
-    whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I)
-    return {"reason": "by its words", "about": "whole" if whole else "part", "confidence": 0.9}
+    question = _text(fields, "question")
+    whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", question, re.I)
+    about = "whole" if whole else "part"
+    if "types" in fields and re.search(
+        r"\bhow many\b|\b(?:long|old|new)est\b|多少", question, re.I
+    ):
+        about = "facts"
+    return {"reason": "by its words", "about": about, "confidence": 0.9}
 
 
 def structurize(fields: Fields) -> Answered:

@@ -67,7 +67,7 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
     async with Client(command) as connected:
         tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
         own = {"ask", "retrieve", "source"}
-        assert set(tools) == {*own, "search_words", "entity", "paths", "reports"}
+        assert set(tools) == {*own, "search_words", "entity", "paths", "reports", "schema"}
         for tool in tools.values():
             assert tool.annotations is not None
             assert (tool.annotations.read_only_hint, bool(tool.description)) == (True, True)

@@ -130,6 +130,22 @@ def test_an_answer_opens_its_source_and_stays_over_a_reload(
     assert rated["answers"] == ["In the town of Velin."]
 
 
+def test_mode_lazy_alone_asks_for_its_budget(browser: Browser, service: Served) -> None:
+    with opened(browser, service) as page:
+        page.get_by_text("Options", exact=True).click()
+        mode, budget = (page.locator(f"select[name={name}]") for name in ("mode", "budget"))
+        expect(budget).to_be_hidden()
+        mode.select_option("lazy")
+        budget.select_option("100")
+        for chosen, sent in (("lazy", 100), ("local", None)):
+            mode.select_option(chosen)
+            with page.expect_request("**/api/v1/ask") as request:
+                asked(page, "Who designed Orla Bridge?")
+            body = request.value.post_data_json
+            assert (body["mode"], body.get("budget")) == (chosen, sent)
+        expect(budget).to_be_hidden()
+
+
 def test_an_empty_workspace_says_how_to_begin_and_takes_a_file(
     browser: Browser, tmp_path: Path
 ) -> None:

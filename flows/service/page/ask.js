@@ -9,6 +9,7 @@ const MOST_TALKS = 30; // conversations that the browser keeps
 const MOST_CARDS = 5; // sources that are shown at once
 const MOST_NEAREST = 3; // passages beside an answer without sources
 const QUOTED = 260; // characters of a quote on a card
+const BUDGETS = [100, 500, 1500]; // passages that mode lazy tests
 
 // --- conversations --------------------------------------------------------------------------------------------------
 
@@ -184,12 +185,18 @@ function examples(questions, put) {
 function options(about) {
   const mode = h("select", { name: "mode" }, about.modes.map((name) => h("option", { value: name }, `${name}: ${t(`mode_${name}`)}`)));
   const effort = h("select", { name: "effort" }, [["", t("by_setting")], ...["low", "medium", "high"].map((name) => [name, t(`effort_${name}`)])].map(([value, text]) => h("option", { value }, text)));
+  const budget = h("select", { name: "budget" }, [["", t("by_effort")], ...BUDGETS.map((tests) => [tests, t("tests_n", { n: number(tests) })])].map(([value, text]) => h("option", { value }, text)));
   const where = h("input", { name: "where", placeholder: "year >= 2020" });
   const response = h("input", { name: "response", placeholder: t("response_hint") });
   const field = (words, control) => h("label", {}, h("span", {}, t(words)), control);
-  const fields = h(".options", {}, field("mode", mode), field("effort", effort), field("where", where), field("response", response));
+  const tests = field("budget", budget);
+  const only = () => { tests.hidden = mode.value !== "lazy"; };
+  mode.addEventListener("change", only);
+  only();
+  const fields = h(".options", {}, field("mode", mode), tests, field("effort", effort), field("where", where), field("response", response));
   const values = () => ({
     mode: mode.value,
+    ...(!tests.hidden && budget.value && { budget: Number(budget.value) }),
     ...(effort.value && { effort: effort.value }),
     ...(where.value.trim() && { where: where.value.trim() }),
     ...(response.value.trim() && { response: response.value.trim() }),
