@@ -226,7 +226,8 @@ class Bridges:
 
     def _with_shorter(self, linked: Collection[int]) -> list[int]:
         """Return these entities and those within their names."""
-        return [*linked, *self._shorter[list(linked)].indices.tolist()]
+        within, _ = entries_of(self._shorter, linked)
+        return [*linked, *within.tolist()]
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
