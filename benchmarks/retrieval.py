@@ -2,6 +2,7 @@
 is worth.
 """
 
+import argparse
 import asyncio
 import copy
 import random
@@ -21,6 +22,7 @@ from benchmarks.sets import SETS, files_of, index, settings_in
 from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
+from flows.settings import Settings
 from prompts.text.words import STOPWORDS
 from storage.answer_records import Mode
 from storage.evaluation_records import EvaluationQuestion
@@ -45,6 +47,14 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SHORTEST = 4
 
 
+def setting(text: str) -> tuple[str, str]:
+    """A type of argparse: the name and the value of `NAME=VALUE`."""
+    name, given, value = text.partition("=")
+    if not given or name not in Settings.model_fields:
+        raise argparse.ArgumentTypeError(f"{text!r}: use NAME=VALUE with the name of a setting")
+    return name, value
+
+
 class Job(Record):
     """What one measuring process has to do; `folder` is where its corpus and workspace go."""
 
@@ -54,6 +64,7 @@ class Job(Record):
     limit: int | None
     ks: tuple[int, ...]
     brief: bool
+    settings: dict[str, str]
 
 
 @measure(
@@ -61,9 +72,17 @@ class Job(Record):
         "--k",
         type=whole_number,
         nargs="+",
-        default=[1, 2, 5, 8],
+        default=[1, 2, 5, 8, 10],
         metavar="K",
-        help="cut-offs (1 2 5 8)",
+        help="cut-offs (1 2 5 8 10)",
+    ),
+    option(
+        "--setting",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting other than its default, such as embedding=FOLDER; may be repeated",
     ),
     option("--brief", action="store_true", help="the questions as they stand, and nothing else"),
     sets=files_of(*SETS),
@@ -85,6 +104,7 @@ def retrieval(run: Run) -> None:
             limit=run.limit,
             ks=tuple(run.options.k),
             brief=run.options.brief,
+            settings=dict(run.options.setting),
         )
         for title, rows in apart(measured, job).items():
             run.table(f"{name}: {title}", rows)
@@ -96,7 +116,9 @@ def measured(job: Job) -> dict[str, Rows]:
     """
     known = SETS[job.name]
     questions = known.read_questions(job.data, job.limit)
-    runtime, report = index(known.write(job.data, job.folder), settings_in(job.folder))
+    runtime, report = index(
+        known.write(job.data, job.folder), settings_in(job.folder, **job.settings)
+    )
     started = time.monotonic()
     with open_session(runtime) as session:
         # The first question loads the index and the embedder; it is paid once in a session.

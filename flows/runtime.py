@@ -259,6 +259,7 @@ def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
             settings.embedding_query_prompt,
             settings.embedding_passage_prompt,
             settings.embedding_dimension,
+            settings.embedding_input_types,
         ),
         backend=settings.model_backend,
         allow_download=settings.embedding != "bundled",

@@ -360,6 +360,9 @@ class VectorSettings(Area):
     """The text before each embedded question; by default the model's own."""
     embedding_passage_prompt: str | None = None
     """The same for passages."""
+    embedding_input_types: Names = ()
+    """What `input_type` tells a server of questions and of passages, a semicolon between: of Voyage
+    `query;document`, of NVIDIA `query;passage`. By default it is not sent."""
     embedding_dimension: PositiveInt | None = None
     """How many numbers of each vector are kept; the model must be trained for that."""
     vector_store: str = "auto"
@@ -374,6 +377,13 @@ class VectorSettings(Area):
     """The tenant's database."""
     chroma_api_key: Key | None = None
     """A token for that server, sent as `x-chroma-token` and as `Authorization: Bearer`."""
+
+    @field_validator("embedding_input_types")
+    @classmethod
+    def _two_types(cls, types: Names) -> Names:
+        if len(types) not in {0, 2}:
+            raise Unfit("; ".join(types), "two with a semicolon between, such as query;document")
+        return types
 
 
 class RerankSettings(Area):

@@ -74,6 +74,7 @@ def test_a_role_s_sampling_overrides_the_common_one(tmp_path: Path) -> None:
         ("TIMEOUT", "0", "timeout"),
         ("CONFIG", "/no/such/file.toml", "/no/such/file.toml"),
         ("CHUNK_OVERLAP", "300", "chunk_overlap"),
+        ("EMBEDDING_INPUT_TYPES", "query", "Use two with a semicolon between"),
     ],
 )
 def test_a_wrong_variable_is_named_with_its_remedy(name: str, value: str, said: str) -> None:

@@ -43,18 +43,20 @@ class EmbeddingForm:
 
     The prompts are put before queries and passages (None: the model's own). The first `dimension`
     numbers of a vector are kept (None: all), which models trained for it allow (Matryoshka, arXiv
-    2205.13147).
+    2205.13147). `input_types` are what a server is told of queries and of passages (none: nothing).
     """
 
     query_prompt: str | None = None
     passage_prompt: str | None = None
     dimension: int | None = None
+    input_types: Sequence[str] = ()
 
     def named(self, model: str) -> str:
         """The name of the vector space, which queries and passages share."""
         numbers = f" [{self.dimension} numbers]" if self.dimension else ""
         prompt = f" [{self.passage_prompt!r}]" if self.passage_prompt is not None else ""
-        return f"{model}{numbers}{prompt}"
+        told = f" [{self.input_types[1]}]" if self.input_types else ""
+        return f"{model}{numbers}{prompt}{told}"
 
 
 class Embedder(ABC):
@@ -159,10 +161,12 @@ class Embedder(ABC):
 
     def _key(self, text: str, query: bool) -> str:
         """The key in the cache; queries have other ones where prompts may differ."""
-        prompted = self.has_query_prompt or self.form.query_prompt or self.form.passage_prompt
-        if not query or not prompted:
+        form = self.form
+        prompted = self.has_query_prompt or form.query_prompt or form.passage_prompt
+        if not query or not (prompted or form.input_types):
             return text_hash(text)
-        return text_hash(f"query {self.form.query_prompt!r}\n{text}")
+        told = f" {form.input_types[0]}" if form.input_types else ""
+        return text_hash(f"query {form.query_prompt!r}{told}\n{text}")
 
     def _cut(self, vectors: Floats) -> Floats:
         wanted = self.form.dimension

@@ -113,6 +113,8 @@ class ApiEmbedder(Embedder):
         most = most_tokens(texts) if self.spend_budget.limited else 0
         with self.spend_budget.reserved_in_thread(most, price) as bill:
             body: dict[str, object] = {"model": self._model, "input": texts}
+            if self.form.input_types:
+                body["input_type"] = self.form.input_types[not query]
             if _ENCODING not in self._habits.left_out:
                 body[_ENCODING] = "float"
             answer = self._api.post(body, _EmbeddingResponse)

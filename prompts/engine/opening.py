@@ -52,9 +52,10 @@ def open_embedder(  # noqa: PLR0913 -- what the settings hold
     if name == "none":
         return NoEmbedder()
     if name == "bundled" or (name in {None, "", BUNDLED} and not base_url):
-        if form and (form.query_prompt or form.passage_prompt):
+        if form and (form.query_prompt or form.passage_prompt or form.input_types):
             raise ModelMisconfigured(
-                "The bundled embedding knows no prompts.", "Leave them empty, or name a model."
+                "The bundled embedding knows no prompts and no types of input.",
+                "Leave them empty, or name a model.",
             )
         return BundledMiniLM(cache, form)
     if not name:
@@ -62,6 +63,11 @@ def open_embedder(  # noqa: PLR0913 -- what the settings hold
     served = embedding_endpoint(ModelChoice(name, base_url, api_key), os.environ)
     if served is not None:
         return ApiEmbedder(served, cache, form)
+    if form and form.input_types:
+        raise ModelMisconfigured(
+            f"The embedding {name!r} has no server to be told {form.input_types!r}.",
+            "Leave TRELLIS_EMBEDDING_INPUT_TYPES empty; a prompt does the same here.",
+        )
     if is_local_model(name):
         return SentenceTransformerEmbedder(
             name, cache, form, backend=backend, allow_download=allow_download

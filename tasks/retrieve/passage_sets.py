@@ -144,14 +144,40 @@ def entries_of(
     )
 
 
+def shorter_names(by_key: Mapping[str, Sequence[int]], entities: int) -> "scipy.sparse.csr_matrix":
+    """Return entities × entities, 1 where the name of the first holds that of the second.
+
+    Whoever writes "Supreme Leader Kim Jong-il" also writes "Kim Jong-il". `by_key` maps folded
+    names to entities.
+    """
+    longer, shorter = list[int](), list[int]()
+    for key, own in by_key.items():
+        words = key.split(" ")
+        ends = range(1, len(words) + 1)
+        parts = {" ".join(words[start:end]) for end in ends for start in range(end)} - {key}
+        inner = {entity for part in parts for entity in by_key.get(part, ())}
+        longer += [entity for entity in own for _ in inner]
+        shorter += [part for _ in own for part in inner]
+    holds = np.ones(len(longer), np.int32), (longer, shorter)
+    return scipy.sparse.csr_matrix(holds, shape=(entities, entities))
+
+
 class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
-    def __init__(self, mentions: "scipy.sparse.csr_matrix", about: Subjects) -> None:
-        """`mentions` is chunks × entities, above 0 where a chunk names an entity."""
+    def __init__(
+        self,
+        mentions: "scipy.sparse.csr_matrix",
+        about: Subjects,
+        shorter: "scipy.sparse.csr_matrix",
+    ) -> None:
+        """`mentions` is chunks × entities, above 0 where a chunk names an entity; `shorter` says
+        which names hold others (`shorter_names`).
+        """
         self.about = about
         self._chunks = chunks = mentions.shape[0]
-        self._mentions = (mentions > 0).astype(np.float64)
+        self._shorter = shorter
+        self._mentions = (mentions + mentions @ shorter > 0).astype(np.float64)
         self._holders = self._mentions.tocsc()
         counts = np.diff(self._holders.indptr)
         self._rarity = np.log1p((chunks - counts + 0.5) / (counts + 0.5)) / np.log1p(
@@ -163,12 +189,12 @@ class Bridges:
         """Score every chunk by the entities that it shares with the first ones, ≥ 0.
 
         Rare entities and earlier chunks count most; the `linked` entities, which led to the first
-        chunks, do not count.
+        chunks, and those within their names do not count.
         """
         named, of = entries_of(self._mentions, first)
         entities, which = np.unique(named, return_inverse=True)
         reached = np.bincount(which, 1 / (1 + of)) * self._rarity[entities] ** 2
-        reached[np.isin(entities, list(linked))] = 0.0
+        reached[np.isin(entities, self._with_shorter(linked))] = 0.0
         holding, by = entries_of(self._holders, entities)
         scores: Scores = np.bincount(holding, reached[by], self._chunks) / self._width
         return scores
@@ -177,8 +203,8 @@ class Bridges:
         """Tell how the n chunks of a pool are tied, as two n × n matrices.
 
         The first says whether chunk i names what chunk j is about, the second how rare the rarest
-        entity is that both name, 0 to 1. The `linked` entities do not count in the second, and
-        chunks about the same thing are not tied.
+        entity is that both name, 0 to 1. The `linked` entities and those within their names do not
+        count in the second, and chunks about the same thing are not tied.
         """
         (named, at), own = entries_of(self._mentions, pool), [self.about[chunk] for chunk in pool]
         subjects = [entity for about in own for entity in about]
@@ -193,10 +219,15 @@ class Bridges:
         for place, entity in zip(of, which[len(at) :], strict=True):
             same[:, place] |= about[:, entity]
             mentions[:, place] |= names[:, entity]
-        both = (names.sum(axis=0) > 1) & ~np.isin(entities, list(linked))
+        both = (names.sum(axis=0) > 1) & ~np.isin(entities, self._with_shorter(linked))
         rarity = names[:, both] * self._rarity[entities[both]]
         shared = np.minimum(rarity[:, None], rarity[None]).max(axis=2, initial=0.0)
         return mentions & ~same, np.where(same, 0.0, shared)
+
+    def _with_shorter(self, linked: Collection[int]) -> list[int]:
+        """Return these entities and those within their names."""
+        within, _ = entries_of(self._shorter, linked)
+        return [*linked, *within.tolist()]
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -251,11 +282,14 @@ WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
 TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 
 
-def choose(pairs: Scores, subject: Scores) -> list[int]:
+def choose(pairs: Scores, subject: Scores, holds: Flags, rarity: Scores) -> list[int]:
     """Choose up to CHOSEN places of the pool: the best pair, then what pairs best with the chosen.
 
     `pairs` are log-likelihoods (n × n, symmetric). `subject` says how surely each passage is about
-    a name of the question: such a passage waits for a second half. Ties go to the earlier place.
+    a name of the question: such a passage waits for a second half. `holds` says which concepts of
+    the question each passage holds (n × concepts), `rarity` what share of it each is. A concept
+    that any chosen passage holds is no gain of a further one (maximal marginal relevance, Carbonell
+    and Goldstein 1998). Ties go to the earlier place.
     """
     count = len(pairs)
     if count < 2:
@@ -275,7 +309,11 @@ def choose(pairs: Scores, subject: Scores) -> list[int]:
     match(second, first)
     chosen = [first, second]
     while len(chosen) < min(CHOSEN, count):
-        gained = waiting[chosen] @ likely[chosen] + _ALONE * alone
+        # What a pair counts as the gain of its second passage, though others of the chosen hold it.
+        known = holds[chosen].any(axis=0) & ~holds[chosen]
+        repeated = (known * rarity) @ holds.T
+        fresh = likely[chosen] * np.exp(-TOGETHER * repeated)
+        gained = waiting[chosen] @ fresh + _ALONE * alone
         gained[chosen] = -1.0
         best = int(gained.argmax())
         match(max(chosen, key=lambda place: (likely[best, place], -place)), best)
@@ -361,8 +399,10 @@ class PassageSetSelector:
 
     def _pairs(
         self, asked: SearchedQuestion, pool: Sequence[int], parts: SearchParts
-    ) -> tuple[Scores, Scores]:
-        """Return what `choose` takes: log-likelihoods up to a constant, and subjects (0 to 1)."""
+    ) -> tuple[Scores, Scores, Flags, Scores]:
+        """Return what `choose` takes: log-likelihoods up to a constant, subjects (0 to 1), the
+        concepts that each passage holds, and their rarity.
+        """
         linked, weights = asked.linked, self._concepts(asked.question)
         about = [self._bridges.about[chunk] for chunk in pool]
         subject = np.array(
@@ -391,7 +431,7 @@ class PassageSetSelector:
                 {concept: weight for concept, weight in weights.items() if concept not in named},
             )
             pairs = pairs + MENTION * (mentions | mentions.T) + SHARED * shared + CUE * cued
-        return np.asarray(pairs), subject
+        return np.asarray(pairs), subject, holds, rarity
 
     def _concepts(self, question: str) -> Mapping[str, float]:
         """Return the question's concepts, each as rare as the commonest of its words."""

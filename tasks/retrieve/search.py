@@ -38,6 +38,7 @@ from tasks.retrieve.passage_sets import (
     SearchParts,
     Subjects,
     best_places,
+    shorter_names,
 )
 from tasks.retrying import BRIEF
 from tasks.step import step
@@ -140,8 +141,9 @@ class SearchIndex:
         named.sort_indices()
         about = Subjects(self.chunks, named, self.spellings, self.names.by_key)
         self.walker = Walker(named)
+        bridges = Bridges(named, about, shorter_names(self.names.by_key, len(entities)))
         self.selector = PassageSetSelector(
-            self.chunks, self._texts, self.lexicon, Bridges(named, about), self.spellings
+            self.chunks, self._texts, self.lexicon, bridges, self.spellings
         )
 
     @cached_property

@@ -1,5 +1,6 @@
 """Benchmarks: each is found by name, measures what it says, and reads published sets."""
 
+import argparse
 import asyncio
 import gzip
 import json
@@ -13,7 +14,7 @@ from benchmarks.answers import known_here
 from benchmarks.compare import Way, ask, scored
 from benchmarks.compare_sets import CompareSet
 from benchmarks.contexts import CONTEXTS
-from benchmarks.retrieval import by_kind, quality
+from benchmarks.retrieval import by_kind, quality, setting
 from benchmarks.runner import main
 from benchmarks.sets import BenchmarkSet, index, settings_in
 from benchmarks.traversal_baselines import start_of, ways_of
@@ -66,6 +67,12 @@ def test_rankings_are_judged_whole_and_by_kind(data: Path) -> None:
     assert quality(questions, found, [1, 3]) == ranked
     kinds = by_kind(questions, found, [1])
     assert {kind: row["all@1"] for kind, row in kinds.items()} == {"one": 1.0, "two": 0.0}
+
+
+def test_a_measure_takes_any_known_setting() -> None:
+    assert setting("embedding_query_prompt=query: ") == ("embedding_query_prompt", "query: ")
+    with pytest.raises(argparse.ArgumentTypeError, match="'embeding=none': use NAME=VALUE"):
+        setting("embeding=none")
 
 
 @pytest.mark.slow

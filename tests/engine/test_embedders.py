@@ -241,6 +241,23 @@ def test_prompts_and_dimension_reach_a_served_model(model_server: Server) -> Non
     assert (passage.shape, query.shape, embedder.dimension) == ((1, 16), (1, 16), 16)
 
 
+def test_a_server_is_told_what_kind_of_text_it_gets(model_server: Server) -> None:
+    form, cache = EmbeddingForm(input_types=("query", "document")), Memory()
+    where = Endpoint("m", "m", model_server.base_url, None, listed=False)
+    embedder = ApiEmbedder(where, cache, form)
+    for query in (True, False, True, False):
+        embedder.embed([QUESTION], query=query)
+    sent = [request["body"]["input_type"] for request in model_server.requests()]
+    assert sent == ["query", "document"], "each cached apart"
+    assert embedder.name != ApiEmbedder(where).name
+
+
+@pytest.mark.parametrize("name", ["bundled", "BAAI/bge-small-en-v1.5"])
+def test_a_model_without_a_server_gets_no_input_types(name: str) -> None:
+    with pytest.raises(ModelMisconfigured, match=r"types of input|no server"):
+        open_embedder(name, form=EmbeddingForm(input_types=("query", "document")))
+
+
 def test_calls_tokens_and_cost_are_entered(model_server: Server) -> None:
     meter, name = Meter(), "openai/text-embedding-3-small"
     where = Endpoint(name, "e", model_server.base_url, "k", listed=True)

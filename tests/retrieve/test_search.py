@@ -15,7 +15,13 @@ from tasks.retrieve.dual_levels import LevelScores, best_rows, graph_notes, stat
 from tasks.retrieve.lexical import K1, B, Lexicon
 from tasks.retrieve.link import OTHER_NAME, Names
 from tasks.retrieve.pagerank import Walker
-from tasks.retrieve.passage_sets import SearchParts, Subjects
+from tasks.retrieve.passage_sets import (
+    Bridges,
+    SearchParts,
+    Subjects,
+    choose,
+    shorter_names,
+)
 from tasks.retrieve.search import SearchIndex, retrieve
 from tests.records import chunk_of
 from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
@@ -87,6 +93,31 @@ async def test_every_passage_comes_once_with_its_own_score(index: SearchIndex) -
 async def test_the_first_of_a_further_query_comes_third(index: SearchIndex) -> None:
     passages = await retrieve(index, [CHAIN, "Who is Ida Sund?"], [{}, {}], 3)
     assert passages[2].document == "Ida Sund"
+
+
+def test_a_passage_names_what_stands_within_its_names() -> None:
+    names = [("Orla Bridge",), ("Chief Engineer Ada Korb",), ("Ada Korb",)]
+    by_key, stands = Names(names).by_key, csr_matrix(np.array([[1, 1, 0], [0, 0, 1]], np.int32))
+    chunks = [
+        chunk_of("Orla Bridge is by Chief Engineer Ada Korb.", "Orla Bridge"),
+        chunk_of("Ada Korb studied in Marl.", "Ada Korb"),
+    ]
+    about = Subjects(chunks, stands, names, by_key)
+    bridges = Bridges(stands, about, shorter_names(by_key, len(names)))
+    mentions, shared = bridges.ties([0, 1], [0])
+    assert mentions.tolist() == [[False, True], [False, False]]
+    assert shared[0, 1] > 0
+    assert bridges.ties([0, 1], [1])[1][0, 1] == 0, "the question holds both names"
+
+
+def test_what_a_chosen_passage_holds_is_no_gain_of_another() -> None:
+    pairs = np.full((4, 4), -9.0)
+    for (one, other), score in {(0, 1): 5.0, (1, 2): 2.0, (0, 3): 1.0}.items():
+        pairs[one, other] = pairs[other, one] = score
+    subject, rarity = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.4, 0.4, 0.2])
+    holds = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]], bool)
+    assert choose(pairs, subject, holds, rarity) == [0, 1, 3, 2]
+    assert choose(pairs, subject, np.zeros_like(holds), rarity) == [0, 1, 2, 3]
 
 
 ALIKE = {
