@@ -20,7 +20,13 @@ from typing import Annotated
 from prefect import flow
 from pydantic import Field
 
-from flows.indexing.batches import embed_chunks, embed_graph, extract_chunks
+from flows.indexing.batches import (
+    embed_chunks,
+    embed_graph,
+    embed_propositions,
+    extract_chunks,
+    propose_chunks,
+)
 from flows.indexing.concurrency import background_task
 from flows.indexing.graph_update import (
     dedupe_mentions,
@@ -173,11 +179,11 @@ async def _next_generation(
     """
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Extraction mostly waits for the model: the embeddings are made at the same time.
-    async with (
-        open_runner(runtime) as runner,
-        background_task(embed_chunks(chunks, staging, runtime, runner)),
-    ):
-        extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
+    async with open_runner(runtime) as runner:
+        async with background_task(embed_chunks(chunks, staging, runtime, runner)):
+            extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
+            await propose_chunks(chunks, changes.full, staging, runtime)
+        await embed_propositions(chunks, staging, runtime, runner)
     if only_failed_again(changes, staging, runtime):
         return None
     anew = changes.full or changes.fingerprint != runtime.fingerprint

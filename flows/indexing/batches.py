@@ -18,12 +18,14 @@ from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
 from prompts.engine.embedders import text_hash
+from prompts.propositions import ListStatements
 from prompts.text.words import WORDS_VERSION
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.embed import embed, windows_of
 from tasks.extract import Extracts, extraction_inputs
+from tasks.propositions import propose, proposition_inputs, proposition_windows
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
@@ -169,6 +171,77 @@ def replace_letters(
     gate(step, failed, total, limit)
     staging.extractions.remove_dead_letters(items, step)
     staging.extractions.put_dead_letters(failed)
+
+
+# --- propositions ---------------------------------------------------------------------------------
+
+
+async def propose_chunks(
+    chunks: Sequence[Chunk], anew: bool, staging: Staging, runtime: Runtime
+) -> None:
+    """List the propositions of the chunks of text that have none by the current prompt; with
+    `anew` of all. Where the settings do not ask for propositions, remove them.
+
+    Raises FailureGate if too many chunks fail.
+    """
+    stored, limit = staging.propositions, runtime.settings.failure_limit
+    proposer = runtime.makers.get(ListStatements.step)
+    if not isinstance(proposer, ListStatements):
+        stored.remove()
+        staging.extractions.remove_dead_letters(step=ListStatements.step)
+        return
+    done = {} if anew else stored.inputs()
+    inputs = {
+        chunk.id: proposition_inputs(chunk, proposer.author)
+        for chunk in chunks
+        if chunk.kind != "triples"
+    }
+    todo = [chunk for chunk in chunks if inputs.get(chunk.id) != done.get(chunk.id)]
+    failed = await propose_all(todo, inputs, proposer, staging, runtime)
+    replace_letters(staging, proposer.step, failed, len(todo), limit)
+
+
+async def propose_all(
+    todo: Sequence[Chunk],
+    inputs: Mapping[str, str],
+    proposer: ListStatements,
+    staging: Staging,
+    runtime: Runtime,
+) -> list[DeadLetter]:
+    """List and store the propositions of these chunks; return the dead letters."""
+    failed: list[DeadLetter] = []
+    done = 0
+    batches = [todo[at : at + BATCH] for at in range(0, len(todo), BATCH)]
+    works = (partial(propose, batch, proposer) for batch in batches)
+    async with aclosing(side_by_side(works, 2)) as results:
+        async for proposed in results:
+            await in_thread(staging.propositions.put, proposed.by_chunk, inputs)
+            failed += proposed.dead_letters
+            done += len(proposed.by_chunk) + len(proposed.dead_letters)
+            runtime.progress(proposer.step, done, len(todo))
+    return failed
+
+
+async def embed_propositions(
+    chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner
+) -> None:
+    """Store the vectors of the propositions without any, as windows on their sentences."""
+    vectors, embedder = staging.vectors, runtime.embedder
+    by_id, have = {chunk.id: chunk for chunk in chunks}, {row.id for row in vectors.windows()}
+    stored = staging.propositions.propositions()
+    windows = [
+        (window, text)
+        for window, text in await in_thread(proposition_windows, stored, by_id, embedder)
+        if window.id not in have
+    ]
+    known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+    texts = {window.text_hash: text for window, text in windows if window.text_hash not in known}
+    keys = sorted(texts, key=lambda key: len(texts[key]))
+    for at in range(0, len(keys), EMBED_BATCH):
+        batch = {key: texts[key] for key in keys[at : at + EMBED_BATCH]}
+        vectors.put(embedder.name, await runner.embed(batch))
+        runtime.progress("embed propositions", min(at + EMBED_BATCH, len(keys)), len(keys))
+    vectors.put_windows(embedder.name, [window for window, _ in windows])
 
 
 # --- vectors --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -96,6 +96,20 @@ HAN_WALK = 0.3  # the weight of the walk, relative to words and meaning, in a Ch
 FURTHER_QUERY = 0.45
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """Entities and chunks, by their places, from which a walk starts beside the question's names.
+
+    Their weights are relative to a name that the question spells as the documents do, which has 1.
+    """
+
+    entities: Mapping[int, float] = field(default_factory=dict)
+    chunks: Mapping[int, float] = field(default_factory=dict)
+
+
+NO_SEEDS = Seeds()
+
+
 class SearchIndex:
     """All that retrieval needs from one generation; immutable, so safe to share between threads."""
 
@@ -123,6 +137,7 @@ class SearchIndex:
         languages = [language for language, count in spoken.items() if count >= least]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
         self.parts = SearchParts()
+        self.seeds = NO_SEEDS
         self.spellings: list[tuple[str, ...]] = [(name,) for name in column_of(entities, "name")]
         for alias in aliases:
             self.spellings[self.by_id.place[alias.entity]] += (alias.name,)
@@ -158,6 +173,11 @@ class SearchIndex:
         other.parts = parts
         return other
 
+    def seeded(self, seeds: Seeds) -> "SearchIndex":
+        other = copy.copy(self)
+        other.seeds = seeds
+        return other
+
     def without_graph(self) -> "SearchIndex":
         return self.switched(SearchParts(walk=False, bridges=False, sets=False))
 
@@ -176,7 +196,7 @@ class SearchIndex:
         base = near = lexical + meaning
         links = self._linked(question)
         walked = self._walked(links, lexical + START_DENSE * meaning)
-        if links and self.parts.walk:
+        if (links or self.seeds.entities) and self.parts.walk:
             if is_han(question):
                 # Chinese names are cut out of unspaced text, so they are less certain than the
                 # words that they consist of.
@@ -209,17 +229,21 @@ class SearchIndex:
 
     def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
         """Walk from the names and the best seeds; the best chunk scores 1."""
-        best = best_places(seeds, START_PASSAGES)
-        if not self.parts.walk or not (links or best):
+        best, further = best_places(seeds, START_PASSAGES), self.seeds
+        if not self.parts.walk or not (links or best or further.entities):
             return np.zeros(len(self.chunks))
         start: dict[int, float] = {}
         for link in links:
             hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
             start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
+        for entity, weight in further.entities.items():
+            hub = 1 + float(np.log1p(self.walker.degree[entity]))
+            start[entity] = start.get(entity, 0.0) + weight / hub
         share = START_WEIGHT * sum(start.values()) if start else 1.0
-        walked = scaled(
-            self.walker.walk(start, {place: share * float(seeds[place]) for place in best})
-        )
+        chunks = {place: share * float(seeds[place]) for place in best}
+        for place, weight in further.chunks.items():
+            chunks[place] = chunks.get(place, 0.0) + weight
+        walked = scaled(self.walker.walk(start, chunks))
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
