@@ -3,23 +3,39 @@ what the first leaves open, and propositions. A scripted reader stands in for th
 """
 
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.agent import Link, Planner, reads
 from benchmarks.runner import Cell, Run, measure, option, share, whole_number
-from benchmarks.sets import SETS, Row, files_of, open_set, read_rows
+from benchmarks.sets import (
+    SETS,
+    Row,
+    open_set,
+    read_rows,
+    settings_in,
+    triple_rows,
+)
 from flows.helped_search import followed, recognized
+from flows.indexing.batches import embed_propositions
 from flows.question import AskOptions, Resources, resources_for
-from flows.session import Session
+from flows.runners import Runner
+from flows.runtime import Runtime, open_runtime
+from flows.session import Session, open_session
 from prompts.agent import FINISH, CallTool, ToolCall, ToolResult
 from prompts.engine.messages import rough_tokens
 from prompts.engine.models import Models
 from prompts.recognize import Recognize
+from prompts.text.segment import sentences
 from prompts.text.words import fold
 from storage.evaluation_records import EvaluationQuestion
+from storage.propositions import Proposition
+from storage.records import Chunk, by_key
 from tasks.retrieve.search import NO_SEEDS
 
+OPENIE = "llm_outputs/musique_train100_openie_gpt35.jsonl.gz"
 ASKED = 40
 TOP, FURTHER_DOWN = 5, 10
 OF_A_LINK = 2  # statements that the reader keeps for a link
@@ -54,7 +70,6 @@ class Reader(Recognize):
         super().__init__(models)
         self.links = links
         self.tokens = 0
-        self.shown: list[str] = []
 
     @property
     def is_offline(self) -> bool:
@@ -63,7 +78,6 @@ class Reader(Recognize):
     async def run(self, question: str, statements: Sequence[str]) -> list[int]:
         """The places of the statements kept, link by link."""
         self.tokens = sum(map(rough_tokens, statements))
-        self.shown = list(statements)
         planner, kept = Planner(self.models, self.links), list[int]()
         for number, link in enumerate(self.links, 1):
             if not planner.asked(link):
@@ -119,19 +133,14 @@ class Found:
     kept_gold: int = 0
 
 
-@dataclass
-class Way:
-    """A way to search, with what it found of each question."""
-
-    found: list[Found] = field(default_factory=list)
-
-
 @measure(
     option(
         "--searches", type=whole_number, default=3, metavar="N", help="the most further calls (3)"
     ),
-    sets=files_of(*SETS),
-    default=("musique_train100", "musique_train100_triples", "2wiki_train100"),
+    sets={
+        name: (*SETS[name].files, OPENIE) if name.startswith("musique") else SETS[name].files
+        for name in ("musique_train100", "musique_train100_triples", "2wiki_train100")
+    },
 )
 def helped_retrieval(run: Run) -> None:
     """Are more of the gold passages among the first five where a model helps the search?
@@ -143,11 +152,14 @@ def helped_retrieval(run: Run) -> None:
         known, count = SETS[name], run.limit or ASKED
         rows = list(read_rows(run.file(known.questions)))[:count]
         questions = known.read_questions(run.options.data, count)
+        ways: dict[str, list[Found]] = {}
         with open_set(run, name) as session:
-            ways = {
-                way: asyncio.run(_all(rows, questions, session, parts, run.options.searches))
-                for way, parts in WAYS.items()
-            }
+            for way, parts in WAYS.items():
+                work = _all(rows, questions, session, parts, run.options.searches)
+                ways[way] = asyncio.run(work)
+            chunks = session.index.chunks
+        with with_propositions(run, name, chunks) as session:
+            ways["propositions"] = asyncio.run(_all(rows, questions, session, "", 0))
         run.table(
             f"{name}: {len(rows)} questions",
             {way: _figures(found, questions) for way, found in ways.items()},
@@ -158,6 +170,46 @@ def helped_retrieval(run: Run) -> None:
             for one, question in zip(found, questions, strict=True)
             if not set(question.gold_documents) <= set(one.documents[:TOP])
         )
+
+
+def with_propositions(run: Run, name: str, chunks: Sequence[Chunk]) -> Session:
+    """Open a copy of the set whose passages have propositions: the triples that a model wrote of
+    them, where the set has any, or else their sentences, each after the title.
+    """
+    folder = run.workspace(f"{name}_propositions")
+    settings, texts = settings_in(folder), [one for one in chunks if one.kind != "triples"]
+    runtime = open_runtime(settings)
+    if not settings.workspace.exists():
+        shutil.copytree(run.workspace(name) / "workspace", settings.workspace)
+        triples = run.file(OPENIE) if name.startswith("musique") else None
+        asyncio.run(_propose(texts, _statements(texts, triples), runtime))
+    return open_session(runtime)
+
+
+def _statements(chunks: Sequence[Chunk], triples: Path | None) -> Mapping[str, list[Proposition]]:
+    """The propositions of each chunk, by its id."""
+    written = by_key((str(row["document"]), row) for row in triple_rows(triples)) if triples else {}
+    made: dict[str, list[Proposition]] = {}
+    for chunk in chunks:
+        spans = [(chunk.start + start, chunk.start + end) for start, end in sentences(chunk.text)]
+        said = [
+            (f"{chunk.title}: {chunk.text[a - chunk.start : b - chunk.start]}", (a, b))
+            for a, b in spans
+        ]
+        if triples:
+            rows = [row for row in written.get(chunk.document, ()) if "s" in row]
+            said = [(f"{row['s']} {row['p']} {row['o']}", (chunk.start, chunk.end)) for row in rows]
+        made[chunk.id] = [Proposition(chunk.id, text, *span) for text, span in dict(said).items()]
+    return made
+
+
+async def _propose(
+    chunks: Sequence[Chunk], made: Mapping[str, list[Proposition]], runtime: Runtime
+) -> None:
+    with runtime.workspace.write() as staging:
+        staging.propositions.put(made, dict.fromkeys(made, "benchmark"))
+        await embed_propositions(chunks, staging, runtime, Runner(runtime))
+        staging.publish()
 
 
 async def _all(
@@ -176,7 +228,11 @@ async def _all(
 
 
 async def _found(
-    resources: Resources, links: Sequence[Link], parts: str, searches: int, question
+    resources: Resources,
+    links: Sequence[Link],
+    parts: str,
+    searches: int,
+    question: EvaluationQuestion,
 ) -> Found:
     search, text = resources.search, resources.question.text
     seeds, result = NO_SEEDS, Found([])

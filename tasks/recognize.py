@@ -127,11 +127,12 @@ def places_alike(
     """Return where the relations nearest to these unit vectors of a question are first stated, in
     the documents `only` (None: all).
     """
-    scores, places = levels.alike(vectors), list[Occurrence]()
-    for row in best_places(scores, ALIKE):
+    places = []
+    for row in best_places(levels.alike(vectors), ALIKE):
         stated = levels.facts.places(levels.relations[row].id)
         allowed = (at for at in stated if only is None or index.chunk(at.chunk).document in only)
-        places += [at for at, _ in zip(allowed, range(1), strict=False)]
+        if (first := next(allowed, None)) is not None:
+            places.append(first)
     return places
 
 
@@ -140,14 +141,13 @@ def _evidence(statement: GraphStatement) -> Evidence:
 
 
 def seeds_of(kept: Sequence[GraphStatement], index: SearchIndex) -> Seeds:
-    """Return what the walk starts from: the passages of the statements kept and the entities that
-    they name, the earlier the more.
+    """Return what the search starts from: the passages of the statements kept, in the order of the
+    model, and the entities that they name.
     """
     entities: dict[int, float] = {}
     chunks: dict[int, float] = {}
-    for rank, statement in enumerate(kept, 1):
-        place = index.position[statement.chunk]
-        chunks[place] = chunks.get(place, 0.0) + 1 / rank
+    for statement in kept:
+        chunks[index.position[statement.chunk]] = 1.0
         for name in statement.entities:
             entity = index.by_id.place[name]
             entities[entity] = entities.get(entity, 0.0) + 1 / len(statement.entities)

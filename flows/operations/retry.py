@@ -52,7 +52,7 @@ def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
     """Return all dead letters of a generation, by step and item."""
     letters = generation.extractions.dead_letters()
     passages = generation.documents.chunks(
-        ids={letter.item for letter in letters if letter.step == "extract"}
+        ids={letter.item for letter in letters if letter.step in {"extract", ListStatements.step}}
     )
     documents = {chunk.id: chunk.document for chunk in passages}
     return tuple(Letter(**dict(letter), document=documents.get(letter.item)) for letter in letters)

@@ -101,6 +101,7 @@ class Seeds:
     """Entities and chunks, by their places, from which a walk starts beside the question's names.
 
     Their weights are relative to a name that the question spells as the documents do, which has 1.
+    The chunks come first in the ranking, in this order.
     """
 
     entities: Mapping[int, float] = field(default_factory=dict)
@@ -250,8 +251,8 @@ class SearchIndex:
     # --- ranking ----------------------------------------------------------------------------------
 
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
-        """Return the k best allowed chunks that score above 0: first a set of passages that belong
-        together, then single ones.
+        """Return the k best allowed chunks that score above 0: those of the seeds, then a set of
+        passages that belong together, then single ones.
         """
         # Chinese names tie passages less reliably than their words find them.
         as_set = bool(asked.links) and self.parts.sets and not is_han(asked.question)
@@ -259,7 +260,9 @@ class SearchIndex:
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
         ordered = [*first, *best_places(rest, max(k - len(first), 0))]
-        return self._with_named_titles_first(asked, allowed, ordered)[:k]
+        leading = [place for place in self.seeds.chunks if allowed[place]]
+        named = self._with_named_titles_first(asked, allowed, ordered)
+        return list(dict.fromkeys([*leading, *named]))[:k]
 
     def _with_named_titles_first(
         self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]
