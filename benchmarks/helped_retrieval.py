@@ -21,7 +21,6 @@ from benchmarks.sets import (
 from flows.helped_search import followed, recognized
 from flows.indexing.batches import embed_propositions
 from flows.question import AskOptions, Resources, resources_for
-from flows.runners import Runner
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from prompts.agent import FINISH, CallTool, ToolCall, ToolResult
@@ -208,7 +207,7 @@ async def _propose(
 ) -> None:
     with runtime.workspace.write() as staging:
         staging.propositions.put(made, dict.fromkeys(made, "benchmark"))
-        await embed_propositions(chunks, staging, runtime, Runner(runtime))
+        await embed_propositions(chunks, staging, runtime)
         staging.publish()
 
 

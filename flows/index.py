@@ -179,11 +179,13 @@ async def _next_generation(
     """
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Extraction mostly waits for the model: the embeddings are made at the same time.
-    async with open_runner(runtime) as runner:
-        async with background_task(embed_chunks(chunks, staging, runtime, runner)):
-            extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
-            await propose_chunks(chunks, changes.full, staging, runtime)
-        await embed_propositions(chunks, staging, runtime, runner)
+    async with (
+        open_runner(runtime) as runner,
+        background_task(embed_chunks(chunks, staging, runtime, runner)),
+    ):
+        extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
+        await propose_chunks(chunks, changes.full, staging, runtime)
+    await embed_propositions(chunks, staging, runtime)
     if only_failed_again(changes, staging, runtime):
         return None
     anew = changes.full or changes.fingerprint != runtime.fingerprint

@@ -222,47 +222,46 @@ async def propose_all(
     return failed
 
 
-async def embed_propositions(
-    chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner
-) -> None:
-    """Store the vectors of the propositions without any, as windows on their sentences."""
-    vectors, embedder = staging.vectors, runtime.embedder
-    by_id, have = {chunk.id: chunk for chunk in chunks}, {row.id for row in vectors.windows()}
-    stored = staging.propositions.propositions()
-    windows = [
-        (window, text)
-        for window, text in await in_thread(proposition_windows, stored, by_id, embedder)
-        if window.id not in have
-    ]
-    known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
-    texts = {window.text_hash: text for window, text in windows if window.text_hash not in known}
-    keys = sorted(texts, key=lambda key: len(texts[key]))
-    for at in range(0, len(keys), EMBED_BATCH):
-        batch = {key: texts[key] for key in keys[at : at + EMBED_BATCH]}
-        vectors.put(embedder.name, await runner.embed(batch))
-        runtime.progress("embed propositions", min(at + EMBED_BATCH, len(keys)), len(keys))
-    vectors.put_windows(embedder.name, [window for window, _ in windows])
-
-
 # --- vectors --------------------------------------------------------------------------------------
 
-EMBED_BATCH, TERMS_BATCH, RELATIONS_BATCH = 128, 2048, 512
+EMBED_BATCH, TERMS_BATCH, TEXTS_BATCH = 128, 2048, 512
 TERMS = "terms"  # key in `meta`: the version of the rules for terms
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
     """Embed keys and description of the stored relations of these entities (None: all)."""
-    embedder = runtime.embedder
     keyed = [
         keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys
     ]
-    texts = {text_hash(text): text for text in keyed if embedder.reads(text)}
-    known = staging.vectors.have(embedder.name, list(texts))
+    texts = {text_hash(text): text for text in keyed if runtime.embedder.reads(text)}
+    await _embed_new(texts, "embed names", staging, runtime)
+
+
+async def embed_propositions(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
+    """Embed the propositions of these chunks that have no window yet, and store the windows."""
+    by_id, vectors = {chunk.id: chunk for chunk in chunks}, staging.vectors
+    stored, have = staging.propositions.propositions(by_id), {row.id for row in vectors.windows()}
+    windows = [
+        (window, text)
+        for window, text in await in_thread(proposition_windows, stored, by_id, runtime.embedder)
+        if window.id not in have
+    ]
+    texts = {window.text_hash: text for window, text in windows}
+    await _embed_new(texts, "embed propositions", staging, runtime)
+    vectors.put_windows(runtime.embedder.name, [window for window, _ in windows])
+
+
+async def _embed_new(
+    texts: Mapping[str, str], work: str, staging: Staging, runtime: Runtime
+) -> None:
+    """Store the vectors of texts (by hash) that have none; `work` is what the progress tells."""
+    vectors, embedder = staging.vectors, runtime.embedder
+    known = vectors.have(embedder.name, list(texts))
     todo = [key for key in texts if key not in known]
-    for at in range(0, len(todo), RELATIONS_BATCH):
-        batch = {key: texts[key] for key in todo[at : at + RELATIONS_BATCH]}
-        staging.vectors.put(embedder.name, await embed(batch, embedder))
-        runtime.progress("embed names", min(at + RELATIONS_BATCH, len(todo)), len(todo))
+    for at in range(0, len(todo), TEXTS_BATCH):
+        batch = {key: texts[key] for key in todo[at : at + TEXTS_BATCH]}
+        vectors.put(embedder.name, await embed(batch, embedder))
+        runtime.progress(work, min(at + TEXTS_BATCH, len(todo)), len(todo))
 
 
 async def embed_chunks(

@@ -126,6 +126,4 @@ async def _propose_again(passages: set[str], staging: Staging, runtime: Runtime)
     failed = await propose_all(todo, inputs, proposer, staging, runtime)
     staging.extractions.remove_dead_letters(passages, proposer.step)
     staging.extractions.put_dead_letters(failed)
-    if todo:
-        async with open_runner(runtime) as runner:
-            await embed_propositions(staging.documents.chunks(), staging, runtime, runner)
+    await embed_propositions(todo, staging, runtime)
