@@ -103,7 +103,6 @@ async def test_a_kept_statement_brings_its_passage_forward(
     [
         ('{"statements": [2, 1]}', [2, 1]),
         ('{"statements": []}', []),
-        ("{}", []),
     ],
 )
 def test_numbers_are_read(written: str, numbers: list[int]) -> None:
