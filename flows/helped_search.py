@@ -20,6 +20,7 @@ from prompts.engine.step import Step
 from prompts.recognize import Recognize
 from storage.answer_records import Passage, Recognition, Reranking, SubQuestion
 from storage.columns import column_of
+from storage.graph_records import Occurrence
 from tasks.agent import explore
 from tasks.recognize import (
     SEARCHED,
@@ -98,7 +99,7 @@ async def recognized(resources: Resources, judge: Recognize) -> tuple[Seeds, Rec
     index, text = search.index, question.text
     asked = index.asked(text, search.cosines(text))
     first = best_places(asked.base, SEARCHED, index.allowed(question.only))
-    alike = []
+    alike: list[Occurrence] = []
     has_keys = any(column_of(graph.facts.relations.records, "keys"))
     if has_keys and graph.levels.has_vectors and search.embedder.reads(text):
         vectors = search.embedder.embed([text], query=True)
