@@ -52,7 +52,8 @@ class Searched:
 async def searched(resources: Resources, queries: Sequence[str], k: int) -> Searched:
     """Find the k best passages for the queries, of which the first is the question."""
     search, question = resources.search, resources.question
-    seeds, recognition = NO_SEEDS, None
+    seeds = NO_SEEDS
+    recognition: Recognition | None = None
     if recognizes(resources):
         seeds, recognition = await recognized(resources, Recognize(resources.models))
     found = await search.passages(queries, search.candidates(k), seeds=seeds)  # retrieve
