@@ -61,13 +61,13 @@ class Planner(CallTool):
     ) -> ToolCall:
         """The next call for the first sub-question that can be asked and has to be."""
         for place, link in enumerate(self.links, 1):
-            if self._asked(link) and _reads(link, self._filled(link), calls):
+            if self.asked(link) and reads(link, self.filled(link), calls):
                 link.is_read, self.read[place] = True, link.answer
         offered = {tool.partition("(")[0] for tool in tools}
         for link in self.links:
-            if (link.is_read and link.tries) or not self._asked(link):
+            if (link.is_read and link.tries) or not self.asked(link):
                 continue
-            asked = self._filled(link)
+            asked = self.filled(link)
             ways = [way for way in _ways(asked) if way[0] in offered]
             if link.tries < len(ways):
                 tool, argument = ways[link.tries]
@@ -75,16 +75,16 @@ class Planner(CallTool):
                 return ToolCall(thought=f"Missing: {asked}", tool=tool, arguments=(argument,))
         return FINISH.model_copy()
 
-    def _asked(self, link: Link) -> bool:
+    def asked(self, link: Link) -> bool:
         """Whether the answers that a sub-question needs are known."""
         return all(int(number) in self.read for number in _ANSWER_OF.findall(link.question))
 
-    def _filled(self, link: Link) -> str:
+    def filled(self, link: Link) -> str:
         filled = _ANSWER_OF.sub(lambda match: self.read[int(match[1])], link.question)
         return " ".join(filled.replace(">>", " ").split())
 
 
-def _reads(link: Link, asked: str, calls: Sequence[ToolResult]) -> bool:
+def reads(link: Link, asked: str, calls: Sequence[ToolResult]) -> bool:
     """Whether a line that was shown holds the answer and a word of the sub-question."""
     answer = fold(link.answer)
     words = set(content_terms(asked)) - set(content_terms(link.answer))

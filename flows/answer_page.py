@@ -78,7 +78,13 @@ def answer_sections(answer: Answer, with_structure: bool) -> list[Section]:
     doubts += [_ambiguity(ambiguity) for ambiguity in trace.ambiguity]
     doubts += [f"{row.step}: {in_place_of(row)}" for row in trace.degraded]
     sections.append(Section(doubts, style="yellow"))
-    found = [answer_in_words(answer), *_mode(trace), *_tests(trace), in_short(answer.usage)]
+    found = [
+        answer_in_words(answer),
+        *_mode(trace),
+        *_recognized(trace),
+        *_tests(trace),
+        in_short(answer.usage),
+    ]
     sections.append(Section([line for line in found if line], style="dim"))
     return [section for section in sections if section.lines]
 
@@ -99,6 +105,13 @@ def _mode(trace: Trace) -> list[str]:
         return []
     others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
     return [f"mode {trace.mode}: {trace.decision.reason}{others}"]
+
+
+def _recognized(trace: Trace) -> list[str]:
+    if trace.recognition is None:
+        return []
+    shown, kept = trace.recognition.shown, len(trace.recognition.kept)
+    return [f"{kept} of {shown} statements of the graph led the search"]
 
 
 def _tests(trace: Trace) -> list[str]:

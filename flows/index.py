@@ -20,7 +20,13 @@ from typing import Annotated
 from prefect import flow
 from pydantic import Field
 
-from flows.indexing.batches import embed_chunks, embed_graph, extract_chunks
+from flows.indexing.batches import (
+    embed_chunks,
+    embed_graph,
+    embed_propositions,
+    extract_chunks,
+    propose_chunks,
+)
 from flows.indexing.concurrency import background_task
 from flows.indexing.graph_update import (
     dedupe_mentions,
@@ -178,6 +184,8 @@ async def _next_generation(
         background_task(embed_chunks(chunks, staging, runtime, runner)),
     ):
         extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
+        await propose_chunks(chunks, changes.full, staging, runtime)
+    await embed_propositions(chunks, staging, runtime)
     if only_failed_again(changes, staging, runtime):
         return None
     anew = changes.full or changes.fingerprint != runtime.fingerprint

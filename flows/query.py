@@ -19,6 +19,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.answer_page import answer_in_words
+from flows.helped_search import searched
 from flows.modes.auto import answer_in_turn
 from flows.modes.query_mode import QueryMode
 from flows.modes.registry import check_mode, find_mode, mode_names
@@ -174,11 +175,13 @@ async def _passages(
 ) -> tuple[tuple[Passage, ...], Meter]:
     resources = await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
-    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    retrieved = await (
-        own_search(resources, wanted) if own_search else search.passages([text], wanted)
-    )
-    return tuple((await search.reranked(text, retrieved, k)).passages), resources.models.meter
+    search, text = resources.search, resources.question.text
+    if own_search is None:
+        passages = (await searched(resources, [text], k)).passages
+    else:
+        retrieved = await own_search(resources, search.candidates(k))
+        passages = (await search.reranked(text, retrieved, k)).passages
+    return tuple(passages), resources.models.meter
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name

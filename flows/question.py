@@ -32,6 +32,7 @@ from storage.answer_records import (
     ModeDecision,
     Passage,
     QuestionType,
+    Recognition,
     RelevanceTests,
     ReportRead,
     Reranking,
@@ -58,7 +59,7 @@ from tasks.memory import QuestionMemory, Recall
 from tasks.retrieve.lexical import passage_of
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleaved, read_pages
-from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
+from tasks.retrieve.search import NO_SEEDS, Reranked, SearchIndex, Seeds, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 
@@ -231,12 +232,12 @@ class PassageSearch:
         return self.session.index
 
     async def passages(
-        self, queries: Sequence[str], k: int, *, graph: bool = True
+        self, queries: Sequence[str], k: int, *, graph: bool = True, seeds: Seeds = NO_SEEDS
     ) -> list[Passage]:
-        """Return the k best passages by words, meaning and, with `graph`, the graph; add pages from
-        outside.
+        """Return the k best passages by words, meaning and, with `graph`, the graph, whose walk
+        also starts from the `seeds`; add pages from outside.
         """
-        index = self.index if graph else self.index.without_graph()
+        index = self.index.seeded(seeds) if graph else self.index.without_graph()
         dense = self.session.dense(queries, self.only, self.embedder)
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
 
@@ -461,6 +462,7 @@ class ModeResult:
     reports: tuple[ReportRead, ...] = ()
     reranking: Reranking | None = None
     relevance: RelevanceTests | None = None
+    recognition: Recognition | None = None
 
 
 @dataclass(frozen=True)
@@ -543,6 +545,7 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         profile=resources.models.policy.profile,
         reranking=result.reranking,
         relevance=result.relevance,
+        recognition=result.recognition,
     )
     return Answer(
         question=text,

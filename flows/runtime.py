@@ -24,6 +24,7 @@ from prompts.engine.rerankers import Reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
 from prompts.extract import Extract, extractor
+from prompts.propositions import ListStatements
 from prompts.report import WriteReports, report_writer
 from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
@@ -104,13 +105,16 @@ class Runtime:
     @cached_property
     def makers(self) -> dict[str, Step]:
         """The steps of an index run by name."""
-        return {
+        made: dict[str, Step] = {
             "extract": self.extract,
             "resolve": Resolve(self.models),
             "summarize": self.summarize,
             "relate": self.relate,
             "report": self.report,
         }
+        if self.settings.propositions:
+            made[ListStatements.step] = ListStatements(self.models)
+        return made
 
     @property
     def extract(self) -> Extract:

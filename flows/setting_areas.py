@@ -208,8 +208,9 @@ class ModelSettings(Area):
     parameters."""
     helper_steps: HelperSteps = None
     """The helping steps that ask a model, whatever the profile: some of `rewrite`, `choose`,
-    `agent`, `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with semicolons
-    between, or `none`. By default all with a `large` profile, none with a `small` one."""
+    `recognize`, `agent`, `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with
+    semicolons between, or `none`. By default all with a `large` profile, none with a `small`
+    one."""
     prompts: FolderPath | None = None
     """A folder with your own instruction `STEP.md` for any step
     ([prompts](howto.md#read-and-change-a-prompt))."""
@@ -316,6 +317,10 @@ class IndexSettings(Area):
     claims: bool = False
     """Whether a model also extracts claims, for a third more tokens; without a model there are
     none."""
+    propositions: bool = False
+    """Whether a model also takes each passage apart into short statements that stand alone, by
+    which questions find it; one more call for each passage
+    ([help](howto.md#let-a-model-help-the-search))."""
     communities: str = "leiden"
     """The algorithm for the coarsest communities: `leiden`, or any of cdlib's that partition a
     graph, with its parameters: `louvain(resolution=1.2)`, `infomap`
@@ -418,6 +423,13 @@ class AnswerSettings(Area):
     """The least cosine with a remembered question ([memory](concepts.md#a-question))."""
     theta: PositiveInt = 1
     """The least number of documents that memory must hold for the question."""
+    recognition: Literal["auto", "on", "off"] = "auto"
+    """Whether a model reads the statements of the graph near to a question, and the search starts
+    from those that it keeps ([help](howto.md#let-a-model-help-the-search)). `auto`: at effort
+    `high` with a `large` profile."""
+    further_searches: NonNegativeInt | None = None
+    """How often a model may search again for what the first passages leave open; by default 3 at
+    effort `high` with a `large` profile in mode `struct`, else 0."""
     agent_calls: PositiveInt | None = None
     """The most calls of the model that chooses the tools of mode `agent`; by default 4, 8 or 16 by
     effort ([agent](concepts.md#agent))."""

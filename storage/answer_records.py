@@ -237,6 +237,23 @@ class RelevanceTests(Record):
     forecast: QuestionForecast
 
 
+class RecognizedStatement(Record):
+    """A statement of the graph that a model kept: `text` is `[start:end]` of the document."""
+
+    document: str
+    chunk: str
+    start: int
+    end: int
+    text: str
+
+
+class Recognition(Record):
+    """How many statements of the graph a model was shown before the search, and those it kept."""
+
+    shown: int
+    kept: tuple[RecognizedStatement, ...]
+
+
 class Trace(Record):
     """The decisions behind an answer.
 
@@ -244,7 +261,8 @@ class Trace(Record):
     `mode` was chosen where the caller left that to `auto`. `removed_markers` are markers of the
     model that named no evidence, `spared` the calls that the effort or the models' `profile` saved,
     `degraded` the steps that went on without their model's answer. `reranking` is None where no
-    reranker is set, `relevance` in all modes but `lazy`.
+    reranker is set, `relevance` in all modes but `lazy`, `recognition` where no model read
+    statements of the graph.
     """
 
     mode: Mode
@@ -269,6 +287,7 @@ class Trace(Record):
     profile: Profile = "large"
     reranking: Reranking | None = None
     relevance: RelevanceTests | None = None
+    recognition: Recognition | None = None
 
 
 class Answer(Record):

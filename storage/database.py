@@ -67,7 +67,8 @@ class Database:
         with faults_told(path, _DAMAGED):
             database = cls(path, duckdb.connect(str(path)), read_only=False)
         with database.transaction():
-            database.execute(_schema())
+            database.execute(_schema("schema.sql"))
+            database.execute(_schema("schema_added.sql"))
             database.execute(
                 "INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)]
             )
@@ -75,7 +76,7 @@ class Database:
 
     @classmethod
     def open(cls, path: Path, read_only: bool = True) -> "Database":
-        """Open a file of this schema version.
+        """Open a file of this schema version; one to be written gets the tables that it lacks.
 
         Raises StorageError where it is missing or damaged, WorkspaceFormatError for other versions.
         """
@@ -92,6 +93,8 @@ class Database:
             if versions != [str(SCHEMA_VERSION)]:
                 version = int(versions[0]) if versions else 0
                 raise WorkspaceFormatError(path.parent, version, SCHEMA_VERSION)
+            if not read_only:
+                database.execute(_schema("schema_added.sql"))
         except BaseException:
             database.close()
             raise
@@ -232,6 +235,12 @@ class Database:
         arrays = self.arrays(_select(fields, table, order, where), where[1])
         return {field: array.tolist() for field, array in zip(fields, arrays.values(), strict=True)}
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table of this name: see `schema_added.sql`."""
+        return bool(
+            self.strings("SELECT table_name FROM duckdb_tables() WHERE table_name = ?", [name])
+        )
+
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
         """Return the first column, which must hold text."""
         return [row[0] for row in self.rows(sql, parameters)]
@@ -343,8 +352,8 @@ def sparse_counts(database: Database, rows: str, columns: str, pairs: str) -> Sp
     return SparseCounts(of_row.tolist(), of_column.tolist(), counts)
 
 
-def _schema() -> str:
-    return files("storage").joinpath("schema.sql").read_text("utf-8")
+def _schema(name: str) -> str:
+    return files("storage").joinpath(name).read_text("utf-8")
 
 
 def _select(fields: Sequence[str], table: str, order: str, where: Selection) -> str:

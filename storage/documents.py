@@ -109,8 +109,21 @@ def _triples_from_json(stored: str, text: str) -> tuple[Triple, ...]:
 
 
 _FORGOTTEN_TEXTS = "forgotten_texts"  # a key of meta: JSON of text hash → document
-_WITH_PLACES = ("mentions", "relation_mentions", "claim_mentions", "fact_mentions")
-_OF_A_CHUNK = (*_WITH_PLACES, "left_out_facts", "postings", "extractions", "windows")
+_WITH_PLACES = (
+    "mentions",
+    "relation_mentions",
+    "claim_mentions",
+    "fact_mentions",
+    "propositions",
+)
+_OF_A_CHUNK = (
+    *_WITH_PLACES,
+    "left_out_facts",
+    "postings",
+    "extractions",
+    "proposition_inputs",
+    "windows",
+)
 
 
 def _by_rowid(where: Selection) -> Selection:

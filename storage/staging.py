@@ -23,6 +23,7 @@ from storage.layout import (
     sync_tree,
     write_atomically,
 )
+from storage.propositions import PropositionStore
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
 from storage.records import utc_now
 from storage.recovery import remove_old
@@ -44,6 +45,7 @@ class OpenGeneration:
         self.meta = MetaStore(database)
         self.edits = EditStore(database)
         self.facts = FactReader(database)
+        self.propositions = PropositionStore(database)
 
     def __enter__(self) -> Self:
         return self

@@ -36,7 +36,8 @@ _ENTRIES = """
 class Window(Record):
     """A stretch of a chunk short enough for the embedding model; `text_hash` names its vector.
 
-    The id is `CHUNK#START-END`, with the place of its characters in the chunk.
+    The id is `CHUNK#START-END`, with the place of its characters in the chunk; that of a
+    proposition, whose own text has the vector, is `CHUNK#HASH:START-END`.
     """
 
     id: str
@@ -213,5 +214,5 @@ def _entry(row: Mapping[str, Any], vector: Vector) -> IndexEntry:
 
 def _span(window: str, length: int) -> tuple[int, int]:
     """Return the place of a window in its chunk: all of it for the ids of earlier versions."""
-    start, _, end = window.rpartition("#")[2].partition("-")
+    start, _, end = window.rpartition("#")[2].rpartition(":")[2].partition("-")
     return (int(start), int(end)) if start.isdecimal() and end.isdecimal() else (0, length)

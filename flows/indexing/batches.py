@@ -18,12 +18,14 @@ from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
 from prompts.engine.embedders import text_hash
+from prompts.propositions import ListStatements
 from prompts.text.words import WORDS_VERSION
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.embed import embed, windows_of
 from tasks.extract import Extracts, extraction_inputs
+from tasks.propositions import propose, proposition_inputs, proposition_windows
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
@@ -171,25 +173,95 @@ def replace_letters(
     staging.extractions.put_dead_letters(failed)
 
 
+# --- propositions ---------------------------------------------------------------------------------
+
+
+async def propose_chunks(
+    chunks: Sequence[Chunk], anew: bool, staging: Staging, runtime: Runtime
+) -> None:
+    """List the propositions of the chunks of text that have none by the current prompt; with
+    `anew` of all. Where the settings do not ask for propositions, remove them.
+
+    Raises FailureGate if too many chunks fail.
+    """
+    stored, limit = staging.propositions, runtime.settings.failure_limit
+    proposer = runtime.makers.get(ListStatements.step)
+    if not isinstance(proposer, ListStatements):
+        stored.remove()
+        staging.extractions.remove_dead_letters(step=ListStatements.step)
+        return
+    done = {} if anew else stored.inputs()
+    inputs = {
+        chunk.id: proposition_inputs(chunk, proposer.author)
+        for chunk in chunks
+        if chunk.kind != "triples"
+    }
+    todo = [chunk for chunk in chunks if inputs.get(chunk.id) != done.get(chunk.id)]
+    failed = await propose_all(todo, inputs, proposer, staging, runtime)
+    replace_letters(staging, proposer.step, failed, len(todo), limit)
+
+
+async def propose_all(
+    todo: Sequence[Chunk],
+    inputs: Mapping[str, str],
+    proposer: ListStatements,
+    staging: Staging,
+    runtime: Runtime,
+) -> list[DeadLetter]:
+    """List and store the propositions of these chunks; return the dead letters."""
+    failed: list[DeadLetter] = []
+    done = 0
+    batches = [todo[at : at + BATCH] for at in range(0, len(todo), BATCH)]
+    works = (partial(propose, batch, proposer) for batch in batches)
+    async with aclosing(side_by_side(works, 2)) as results:
+        async for proposed in results:
+            await in_thread(staging.propositions.put, proposed.by_chunk, inputs)
+            failed += proposed.dead_letters
+            done += len(proposed.by_chunk) + len(proposed.dead_letters)
+            runtime.progress(proposer.step, done, len(todo))
+    return failed
+
+
 # --- vectors --------------------------------------------------------------------------------------
 
-EMBED_BATCH, TERMS_BATCH, RELATIONS_BATCH = 128, 2048, 512
+EMBED_BATCH, TERMS_BATCH, TEXTS_BATCH = 128, 2048, 512
 TERMS = "terms"  # key in `meta`: the version of the rules for terms
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
     """Embed keys and description of the stored relations of these entities (None: all)."""
-    embedder = runtime.embedder
     keyed = [
         keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys
     ]
-    texts = {text_hash(text): text for text in keyed if embedder.reads(text)}
-    known = staging.vectors.have(embedder.name, list(texts))
+    texts = {text_hash(text): text for text in keyed if runtime.embedder.reads(text)}
+    await _embed_new(texts, "embed names", staging, runtime)
+
+
+async def embed_propositions(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
+    """Embed the propositions of these chunks that have no window yet, and store the windows."""
+    by_id, vectors = {chunk.id: chunk for chunk in chunks}, staging.vectors
+    stored, have = staging.propositions.propositions(by_id), {row.id for row in vectors.windows()}
+    windows = [
+        (window, text)
+        for window, text in await in_thread(proposition_windows, stored, by_id, runtime.embedder)
+        if window.id not in have
+    ]
+    texts = {window.text_hash: text for window, text in windows}
+    await _embed_new(texts, "embed propositions", staging, runtime)
+    vectors.put_windows(runtime.embedder.name, [window for window, _ in windows])
+
+
+async def _embed_new(
+    texts: Mapping[str, str], work: str, staging: Staging, runtime: Runtime
+) -> None:
+    """Store the vectors of texts (by hash) that have none; `work` is what the progress tells."""
+    vectors, embedder = staging.vectors, runtime.embedder
+    known = vectors.have(embedder.name, list(texts))
     todo = [key for key in texts if key not in known]
-    for at in range(0, len(todo), RELATIONS_BATCH):
-        batch = {key: texts[key] for key in todo[at : at + RELATIONS_BATCH]}
-        staging.vectors.put(embedder.name, await embed(batch, embedder))
-        runtime.progress("embed names", min(at + RELATIONS_BATCH, len(todo)), len(todo))
+    for at in range(0, len(todo), TEXTS_BATCH):
+        batch = {key: texts[key] for key in todo[at : at + TEXTS_BATCH]}
+        vectors.put(embedder.name, await embed(batch, embedder))
+        runtime.progress(work, min(at + TEXTS_BATCH, len(todo)), len(todo))
 
 
 async def embed_chunks(

@@ -33,6 +33,7 @@ class StepRate:
 # Measured with the scripted model on the project's documentation, in passages of 370 tokens.
 RULE = {
     "extract": StepRate(1.0, 1700, 650),
+    "propositions": StepRate(1.0, 900, 500),
     "resolve": StepRate(0.01, 700, 30),
     "summarize": StepRate(0.4, 670, 40),
     "relate": StepRate(0.01, 1300, 310),

@@ -238,8 +238,10 @@ def in_words(prompts: KeptPrompts) -> str:
 
 
 def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
-    """Return the author of a step in a generation; if not noted, the author of now."""
-    return _noted(meta).get(step, (runtime.authors[step], ""))[0]
+    """Return the author of a step in a generation; if not noted, the author of now, which is empty
+    where the settings leave the step out.
+    """
+    return _noted(meta).get(step, (runtime.authors.get(step, ""), ""))[0]
 
 
 @step("publish")

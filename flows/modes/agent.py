@@ -72,10 +72,17 @@ async def tools_for(resources: Resources) -> "QuestionTools":
     question, search = resources.question, resources.search
     retrieved = await search.passages(question.queries, search.candidates(search.depth))
     first = await search.reranked(question.text, retrieved, search.depth)
-    shared = WorkspaceTools(reader_of(search.session), question.only)
-    tools = QuestionTools(
-        resources, shared, first, {passage.chunk: passage for passage in first.passages}
-    )
+    return tools_from(resources, first, QuestionTools)
+
+
+def tools_from(
+    resources: Resources, first: Reranked, kind: type["QuestionTools"]
+) -> "QuestionTools":
+    """Return tools whose first evidence is the best of what was searched for already."""
+    question = resources.question
+    shared = WorkspaceTools(reader_of(resources.search.session), question.only)
+    known = {passage.chunk: passage for passage in first.passages}
+    tools = kind(resources, shared, first, known)
     room = resources.models.policy.limits.part
     asked = ToolCall(tool="search", arguments=(question.text,))
     tools.seen.add(asked, tools.of_passages(first.passages[:FOUND]), room)

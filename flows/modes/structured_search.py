@@ -1,7 +1,8 @@
 """The search itself: passages are retrieved, filtered and brought into the structure that suits the
 question (ERM4, StructRAG).
 
-trigger check → retrieve → rerank → filter → route → structurize → decompose → answer → remember
+trigger check → recognize → retrieve → rerank → search further → filter → route → structurize →
+decompose → answer → remember
 
 A question like an earlier one is answered from memory where that suffices.
 """
@@ -9,6 +10,7 @@ A question like an earlier one is answered from memory where that suffices.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from flows.helped_search import searched
 from flows.question import ModeResult, Resources, Response, part_answer, written
 from prompts.decompose import Decompose
 from prompts.filter import Filter
@@ -42,18 +44,22 @@ async def answer_by_search(resources: Resources) -> Response:
         # Memory does not answer this wording: the documents are searched.
         recall = recall.passed_over()
         resources.withdraw_draft()
-    wanted = search.candidates(search.depth)
-    retrieved = await search.passages(question.queries, wanted)  # retrieve
-    # rerank, where a model is set for it
-    reranked = await search.reranked(question.text, retrieved, search.depth)
+    # recognize → retrieve → rerank → further searches, each where it is wanted
+    found = await searched(resources, question.queries, search.depth)
     # filter → route → structurize → decompose
-    result = await structured_search(resources, reranked.passages)
+    result = await structured_search(resources, found.passages)
     answered = await written(resources, result)  # answer
     lesson = Lesson(
         question.text, answered, result.passages, result.filtered.entailed, result.subquestions
     )
     await remember(lesson, memory, search.passage)  # remember
-    return Response(SEARCH, replace(result, reranking=reranked.trace), answered, recall)
+    result = replace(
+        result,
+        reranking=found.reranking,
+        recognition=found.recognition,
+        subquestions=(*found.steps, *result.subquestions),
+    )
+    return Response(SEARCH, result, answered, recall)
 
 
 async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:

@@ -22,6 +22,7 @@ from flows.indexing.pace import (
 from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
+from prompts.propositions import ListStatements
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
 from storage.run_records import Forecast, StepForecast
@@ -29,6 +30,7 @@ from tasks.chunk import chunk
 from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
+from tasks.propositions import proposition_inputs
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,13 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
     put = {document.id for document in changes.plan.put}
     authors, earlier = runtime.authors, runtime.authors
-    extracted, kept = dict[str, str](), list[Chunk]()
+    extracted, listed, kept = dict[str, str](), dict[str, str](), list[Chunk]()
     if changes.generation is not None:
         with runtime.workspace.read() as generation:
             gone = put | set(changes.plan.removed)
             kept = [row for row in generation.documents.chunks() if row.document not in gone]
             extracted = {} if options.full else generation.extractions.inputs()
+            listed = {} if options.full else generation.propositions.inputs()
             earlier = {step: author_of(step, generation.meta, runtime) for step in authors}
     passages = [*kept, *new]
     unread = [
@@ -117,6 +120,10 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
         step: len(unread) if author == earlier[step] else len(passages)
         for step, author in authors.items()
     }
+    if author := authors.get(ListStatements.step):
+        texts = [passage for passage in passages if passage.kind != "triples"]
+        unlisted = [it for it in texts if listed.get(it.id) != proposition_inputs(it, author)]
+        changed[ListStatements.step] = len(unlisted)
     return RunPlan(changes, passages, unread, new, changed)
 
 

@@ -3,16 +3,23 @@
 import time
 
 from flows.index import derive
-from flows.indexing.batches import ExtractionWork, extract_all
+from flows.indexing.batches import (
+    ExtractionWork,
+    embed_propositions,
+    extract_all,
+    propose_all,
+)
 from flows.indexing.source_changes import author_of
 from flows.operations.history import next_generation, remembered
 from flows.operations.watch import watched_after
 from flows.runners import open_runner
 from flows.runtime import Runtime, usage_of
+from prompts.propositions import ListStatements
 from storage.records import DeadLetter, Record
 from storage.run_records import Usage
 from storage.staging import OpenGeneration, Staging
 from tasks.extract import extraction_inputs
+from tasks.propositions import proposition_inputs
 
 
 class Letter(DeadLetter):
@@ -45,7 +52,7 @@ def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
     """Return all dead letters of a generation, by step and item."""
     letters = generation.extractions.dead_letters()
     passages = generation.documents.chunks(
-        ids={letter.item for letter in letters if letter.step == "extract"}
+        ids={letter.item for letter in letters if letter.step in {"extract", ListStatements.step}}
     )
     documents = {chunk.id: chunk.document for chunk in passages}
     return tuple(Letter(**dict(letter), document=documents.get(letter.item)) for letter in letters)
@@ -74,6 +81,8 @@ async def _retry(runtime: Runtime) -> RetryReport:
         if tried:
             passages = {letter.item for letter in tried if letter.step == "extract"}
             await _extract_again(passages, staging, runtime)
+            unlisted = {letter.item for letter in tried if letter.step == ListStatements.step}
+            await _propose_again(unlisted, staging, runtime)
             documents = {letter.document for letter in tried if letter.document is not None}
             await derive(staging.documents.chunks(), documents, staging, runtime)
             left = {(letter.item, letter.step) for letter in letters_of(staging)}
@@ -106,3 +115,15 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
         )
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)
+
+
+async def _propose_again(passages: set[str], staging: Staging, runtime: Runtime) -> None:
+    """List the propositions of the passages; those that fail again keep a dead letter."""
+    proposer = ListStatements(runtime.models)
+    todo = staging.documents.chunks(ids=passages) if passages else []
+    author = author_of(proposer.step, staging.meta, runtime) if todo else ""
+    inputs = {chunk.id: proposition_inputs(chunk, author) for chunk in todo}
+    failed = await propose_all(todo, inputs, proposer, staging, runtime)
+    staging.extractions.remove_dead_letters(passages, proposer.step)
+    staging.extractions.put_dead_letters(failed)
+    await embed_propositions(todo, staging, runtime)

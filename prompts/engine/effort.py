@@ -79,7 +79,16 @@ LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 # ask for them. A model of 1.5 billion parameters called all of 33 near pairs the same, most of them
 # wrongly (docs/tour.md).
 HelperStep = Literal[
-    "rewrite", "choose", "agent", "route", "structurize", "filter", "decompose", "rate", "resolve"
+    "rewrite",
+    "choose",
+    "recognize",
+    "agent",
+    "route",
+    "structurize",
+    "filter",
+    "decompose",
+    "rate",
+    "resolve",
 ]
 HELPERS: tuple[HelperStep, ...] = get_args(HelperStep)
 GAINLESS = "a small model gains nothing by it"

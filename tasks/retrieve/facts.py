@@ -88,6 +88,16 @@ class GraphFacts:
     def places(self, relation: str) -> list[Occurrence]:
         return [self._places[place] for place in self._stating.get(relation, ())]
 
+    def stated_by(self, chunk: str) -> list[Occurrence]:
+        """Return the places of the relations that a chunk states."""
+        return [self._places[place] for place in self._in_chunk.get(chunk, ())]
+
+    @cached_property
+    def _in_chunk(self) -> Mapping[str, list[int]]:
+        return by_key(
+            (chunk, place) for place, chunk in enumerate(column_of(self._places, "chunk"))
+        )
+
     @cached_property
     def ways(self) -> WeightedEdges:
         return WeightedEdges(self.entities, zip(self._sources, self._targets, strict=True))

@@ -11,7 +11,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -98,6 +98,21 @@ HAN_WALK = 0.3  # the weight of the walk, relative to words and meaning, in a Ch
 FURTHER_QUERY = 0.45
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """Entities and chunks, by their places, from which a walk starts beside the question's names.
+
+    Their weights are relative to a name that the question spells as the documents do, which has 1.
+    The chunks come first in the ranking, in this order.
+    """
+
+    entities: Mapping[int, float] = field(default_factory=dict)
+    chunks: Mapping[int, float] = field(default_factory=dict)
+
+
+NO_SEEDS = Seeds()
+
+
 class SearchIndex:
     """All that retrieval needs from one generation; immutable, so safe to share between threads."""
 
@@ -125,6 +140,7 @@ class SearchIndex:
         languages = [language for language, count in spoken.items() if count >= least]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
         self.parts = SearchParts()
+        self.seeds = NO_SEEDS
         self.spellings: list[tuple[str, ...]] = [(name,) for name in column_of(entities, "name")]
         for alias in aliases:
             self.spellings[self.by_id.place[alias.entity]] += (alias.name,)
@@ -161,6 +177,11 @@ class SearchIndex:
         other.parts = parts
         return other
 
+    def seeded(self, seeds: Seeds) -> "SearchIndex":
+        other = copy.copy(self)
+        other.seeds = seeds
+        return other
+
     def without_graph(self) -> "SearchIndex":
         return self.switched(SearchParts(walk=False, bridges=False, sets=False))
 
@@ -179,7 +200,7 @@ class SearchIndex:
         base = near = lexical + meaning
         links = self._linked(question)
         walked = self._walked(links, lexical + START_DENSE * meaning)
-        if links and self.parts.walk:
+        if (links or self.seeds.entities) and self.parts.walk:
             if is_han(question):
                 # Chinese names are cut out of unspaced text, so they are less certain than the
                 # words that they consist of.
@@ -212,25 +233,29 @@ class SearchIndex:
 
     def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
         """Walk from the names and the best seeds; the best chunk scores 1."""
-        best = best_places(seeds, START_PASSAGES)
-        if not self.parts.walk or not (links or best):
+        best, further = best_places(seeds, START_PASSAGES), self.seeds
+        if not self.parts.walk or not (links or best or further.entities):
             return np.zeros(len(self.chunks))
         start: dict[int, float] = {}
         for link in links:
             hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
             start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
+        for entity, weight in further.entities.items():
+            hub = 1 + float(np.log1p(self.walker.degree[entity]))
+            start[entity] = start.get(entity, 0.0) + weight / hub
         share = START_WEIGHT * sum(start.values()) if start else 1.0
-        walked = scaled(
-            self.walker.walk(start, {place: share * float(seeds[place]) for place in best})
-        )
+        chunks = {place: share * float(seeds[place]) for place in best}
+        for place, weight in further.chunks.items():
+            chunks[place] = chunks.get(place, 0.0) + weight
+        walked = scaled(self.walker.walk(start, chunks))
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
     # --- ranking ----------------------------------------------------------------------------------
 
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
-        """Return the k best allowed chunks that score above 0: first a set of passages that belong
-        together, then single ones.
+        """Return the k best allowed chunks that score above 0: those of the seeds, then a set of
+        passages that belong together, then single ones.
         """
         # Chinese names tie passages less reliably than their words find them.
         as_set = bool(asked.links) and self.parts.sets and not is_han(asked.question)
@@ -238,7 +263,9 @@ class SearchIndex:
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
         ordered = [*first, *best_places(rest, max(k - len(first), 0))]
-        return self._with_named_titles_first(asked, allowed, ordered)[:k]
+        leading = [place for place in self.seeds.chunks if allowed[place]]
+        named = self._with_named_titles_first(asked, allowed, ordered)
+        return list(dict.fromkeys([*leading, *named]))[:k]
 
     def _with_named_titles_first(
         self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]

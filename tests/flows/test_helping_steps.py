@@ -23,7 +23,7 @@ from tests.workspaces import indexed, opened
 
 HELPERS = [
     *"rewrite choose route structurize filter decompose plan_table plan keywords rate".split(),
-    *"partial explore subquestions relevance hypothesize agent".split(),
+    *"partial explore subquestions relevance hypothesize agent recognize".split(),
 ]
 MODES: list[Mode] = [
     "auto",

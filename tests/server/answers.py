@@ -367,6 +367,20 @@ def relevance(fields: Fields) -> Answered:
     return {"sentences": [int(number) for number, said in found if asked & content_words(said)]}
 
 
+def recognize(fields: Fields) -> Answered:
+    """The statements that share two content words with the question."""
+    asked, given = content_words(_text(fields, "question")), _items(fields, "statements")
+    near = [n for n, said in _numbered(given) if len(asked & content_words(said)) >= LEAST_SHARED]
+    return {"statements": near[:MOST_POINTS]}
+
+
+def propositions(fields: Fields) -> Answered:
+    """Each sentence after the title."""
+    title, given = _text(fields, "title"), _numbered(_items(fields, "sentences"))
+    listed = [{"text": f"{title}: {said}"[:240], "sentence": n} for n, said in given[:30]]
+    return {"propositions": listed}
+
+
 def hypothesize(fields: Fields) -> Answered:
     return {"passage": f"It is known that {_text(fields, 'question').rstrip('?')}."}
 
@@ -464,6 +478,7 @@ _RULES = (
     *(extract, glean, resolve, summarize, relate, report, tune),
     *(rewrite, keywords, route, choose, structurize, decompose, answer, direct),
     *(agent, plan, plan_table, rate, partial, explore, subquestions, relevance, hypothesize),
+    *(recognize, propositions),
     *(judge, grade, describe, users, ask_whole, ask_part, check_question),
 )
 RULES: Mapping[str, Rule] = {

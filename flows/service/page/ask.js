@@ -345,6 +345,7 @@ function way(answer, workspace) {
     ["chosen", trace.decision ? `${trace.mode}: ${trace.decision.reason}` : trace.mode],
     ["route", `${trace.structure || trace.route.type}: ${trace.route.reason}`],
     ["memory", trace.trigger.some((row) => row.use_memory) && trace.trigger.map((row) => t("remembered", { n: row.pop, m: row.threshold })).join(", ")],
+    ["recognition", trace.recognition?.kept.length > 0 && h("ul.plain", {}, trace.recognition.kept.map((row) => h("li", {}, `${row.document}: ${row.text}`)))],
     ["filter", trace.filter.judged.length > 0 && t("filter_counts", { a: trace.filter.entailment, b: trace.filter.neutral, c: trace.filter.contradiction })],
     ["disagree", trace.filter.conflicts.length > 0 && h("ul.plain", {}, trace.filter.conflicts.map((row) => h("li", {}, `${row.document} ≠ ${row.against_document}: ${row.explanation}`)))],
     ["subquestions", trace.subquestions.length > 0 && h("ol", {}, trace.subquestions.map((row) => h("li", {}, row.question, h("br"), h("span.quiet", {}, row.answer))))],

@@ -105,6 +105,7 @@ const WORDS = {
   route: ["Structure", "结构"],
   memory: ["Memory", "记忆"],
   remembered: ["Sources kept from earlier questions that fit: {n} (enough: {m})", "以往问题保留的相符来源：{n}（达到 {m} 个即使用）"],
+  recognition: ["Statements that led the search", "引导检索的陈述"],
   filter: ["Passages", "段落"],
   filter_counts: ["{a} support, {b} neutral, {c} contradict", "支持 {a}，中立 {b}，矛盾 {c}"],
   disagree: ["Sources disagree", "来源不一致"],
