@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.compare_sets import PODCAST, PODCAST_QUESTIONS
-from benchmarks.rows import Row, read_questions, read_rows, write_rows
+from benchmarks.rows import read_questions, read_rows, write_rows
 from benchmarks.runner import Cell, Run, measure, names_of, option, whole_number
 from benchmarks.sets import index, settings_in
 from flows.query import answer_question
@@ -23,6 +23,7 @@ from storage.run_records import IndexReport, StepUsage
 from tasks.evaluate.judge import Answers, judged_pairs, win_rates
 from tasks.evaluate.measures import claim_clusters, claims_of
 from tasks.grounding import sentences_of
+from tasks.question_sets.public_sets import Row
 from tests.server.client import serving
 
 REPORTS = "router/loong_financial_docs.jsonl.gz"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.rows import Row, read_passages, read_questions, read_rows, write_rows
+from benchmarks.rows import read_passages, read_questions, read_rows, write_rows
 from benchmarks.runner import Run
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
@@ -16,6 +16,7 @@ from flows.session import Session, open_session
 from flows.settings import Settings
 from storage.evaluation_records import EvaluationQuestion
 from storage.run_records import IndexReport
+from tasks.question_sets.public_sets import Row
 
 __all__ = [
     "SETS",

@@ -53,14 +53,19 @@ FOUND_STAYS = "what the rounds before it found stays"
 
 
 class _ReadPassage(dspy.Signature):
-    """What every extraction reads and writes."""
+    """What every extraction reads."""
 
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
+
+
+class _ReadFirst(_ReadPassage):
+    """What a large model writes."""
+
     found: Extracted = dspy.OutputField()
 
 
-class _ReadAgain(_ReadPassage):
+class _ReadAgain(_ReadFirst):
     """What every further round reads, too."""
 
     known: list[str] = dspy.InputField()
@@ -112,11 +117,11 @@ Another reader has made the list that is given as known. List only what it lacks
 their spelling."""
 
 
-class ExtractGraph(_ReadPassage):
+class ExtractGraph(_ReadFirst):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}"
 
 
-class ExtractClaims(_ReadPassage):
+class ExtractClaims(_ReadFirst):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}"
 
 
@@ -128,11 +133,11 @@ class GleanClaims(_ReadAgain):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}"
 
 
-class ReadFacts(_ReadPassage):
+class ReadFacts(_ReadFirst):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_FACTS}"
 
 
-class ReadFactsAndClaims(_ReadPassage):
+class ReadFactsAndClaims(_ReadFirst):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}\n\n{_FACTS}"
 
 

@@ -158,8 +158,9 @@ class WriteReports(TailoredStep):
 class WriteReportsBriefly(WriteReports):
     """`WriteReports` for a small model: a bounded report, the statements before each sentence.
 
-    Its title is its main names, and it is rated by its size. Qwen2.5 with 1.5 billion parameters wrote nothing that the statements
-    lack in this form, in less than half the time (docs/experiments.md).
+    Its title is its main names, and it is rated by its size. Qwen2.5 with 1.5 billion parameters
+    wrote nothing that the statements lack in this form, in less than half the time
+    (docs/experiments.md).
     """
 
     task = ListReport

@@ -280,7 +280,10 @@ class Database:
 
         Raises Damaged where one differs, StorageError where a table is missing.
         """
-        for table in re.findall(r"^CREATE TABLE (\w+)", _schema(), re.MULTILINE):
+        pattern = r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)"
+        tables = re.findall(pattern, _schema("schema.sql"), re.MULTILINE)
+        added = re.findall(pattern, _schema("schema_added.sql"), re.MULTILINE)
+        for table in (*tables, *filter(self.has_table, added)):
             self.rows(f"SELECT max(hash({table})) FROM {table}")
 
     @contextmanager

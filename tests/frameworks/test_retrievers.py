@@ -50,7 +50,8 @@ def test_a_passage_is_where_its_metadata_says(workspace: Path) -> None:
     assert {passage.metadata["document"] for passage in found} == {"bridge", "copy", "桥"}
     for passage in found:
         its = passage.metadata
-        assert texts[str(its["document"])][its["start"] : its["end"]] == passage.text  # type: ignore[misc]
+        start, end = int(str(its["start"])), int(str(its["end"]))
+        assert texts[str(its["document"])][start:end] == passage.text
     assert {its.metadata["document"]: its.metadata.get("year") for its in found}["bridge"] == 1931
 
 

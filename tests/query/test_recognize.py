@@ -1,6 +1,7 @@
 """Recognition: statements of the graph near to a question, and what those kept lead to."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,7 @@ async def test_a_kept_statement_brings_its_passage_forward(
     ],
 )
 def test_numbers_are_read(written: str, numbers: list[int]) -> None:
-    read = Recognize.output_format.parse(RecognizeStatements, written)["recognized"]
+    read: Any = Recognize.output_format.parse(RecognizeStatements, written)["recognized"]
     assert read.statements == numbers
 
 
