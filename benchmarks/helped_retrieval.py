@@ -134,7 +134,7 @@ class Found:
 
 @measure(
     option(
-        "--searches", type=whole_number, default=3, metavar="N", help="the most further calls (3)"
+        "--searches", type=whole_number, default=4, metavar="N", help="the most further calls (4)"
     ),
     sets={
         name: (*SETS[name].files, OPENIE) if name.startswith("musique") else SETS[name].files

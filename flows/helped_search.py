@@ -33,7 +33,8 @@ from tasks.recognize import (
 from tasks.retrieve.passage_sets import best_places
 from tasks.retrieve.search import NO_SEEDS, Reranked, Seeds
 
-FURTHER = 3  # calls at high effort: the three links after the first of MuSiQue's longest questions
+# Calls at high effort: the three links after the first of MuSiQue's longest questions, and the end.
+FURTHER = 4
 
 
 @dataclass(frozen=True)

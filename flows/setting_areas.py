@@ -428,7 +428,7 @@ class AnswerSettings(Area):
     from those that it keeps ([help](howto.md#let-a-model-help-the-search)). `auto`: at effort
     `high` with a `large` profile."""
     further_searches: NonNegativeInt | None = None
-    """How often a model may search again for what the first passages leave open; by default 3 at
+    """How often a model may search again for what the first passages leave open; by default 4 at
     effort `high` with a `large` profile in mode `struct`, else 0."""
     agent_calls: PositiveInt | None = None
     """The most calls of the model that chooses the tools of mode `agent`; by default 4, 8 or 16 by
