@@ -52,6 +52,11 @@ TOOLS = (
     "search(query: A question or phrase) Find the passages that bear most on a query.",
     "entity(name: A name or alias) Tell what the graph holds on an entity.",
 )
+TYPES = (
+    "length: number in m; of bridge",
+    "opened: date; of bridge",
+    "designed by: from bridge to person",
+)
 _FORMS: Sequence[StructureName] = ("table", "graph", "algorithm", "catalogue", "chunk")
 _WORDS: Mapping[Tongue, Mapping[str, str]] = {
     "en": {
@@ -612,6 +617,7 @@ FIELDS: Mapping[str, Maker] = {
     "form": lambda one: FORMS[_FORMS[one.turn % len(_FORMS)]],
     "solutions": _solutions,
     "tools": lambda _: list(TOOLS),
+    "types": lambda _: list(TYPES),
     "calls": lambda _: [],
     "calls_left": lambda _: "4",
 }
