@@ -163,7 +163,8 @@ async def explore(
 ) -> Exploration:
     """Call tools until the model finishes or the budget ends; `found` holds the first search.
 
-    Where the model gives no usable answer, what was found so far is the result.
+    Where the model gives no usable answer, or a call for the third time in a row, what was found so
+    far is the result.
     """
     room = caller.policy.limits.part
     spent = _Spent(caller.models.meter)
@@ -178,6 +179,9 @@ async def explore(
         if call.tool == "finish":
             found.needed = _numbers(call.arguments)
             found.ended = "no usable call" if call is FINISH else "the model"
+            return found
+        if [result.call for result in found.results[-2:]] == [call.written] * 2:
+            found.ended = "the same call again"  # the second was refused, which did not help
             return found
         found.add(call, await use_tool(call, found, tools), room)
         found.tokens = spent.tokens  # a tool may ask a model too

@@ -187,13 +187,23 @@ async def test_tables_are_computed_and_cited(tmp_path: Path, model_server: Serve
 
 async def test_an_answer_comes_when_the_calls_are_spent(place: Place, model_server: Server) -> None:
     async with place.session(agent_calls=3) as session:
-        model_server.misbehave({"kind": "writes", "step": "agent", "says": call("entity", "Velin")})
+        script(model_server, *(call("search", f"Who was Ana Korb {n}?") for n in range(8)))
         answer = await asked(session)
         assert model_server.calls("agent") == 3
-        assert "the same" in shown(model_server)[-1]["result"][0], "it is not looked up again"
         assert answer.trace.answered_by == "model"
         assert answer.citations
         assert "ended by the budget of 3 calls" in answer.trace.route.reason
+
+
+async def test_the_same_call_a_third_time_ends_the_search(
+    session: Session, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": "writes", "step": "agent", "says": call("entity", "Velin")})
+    answer = await asked(session)
+    assert model_server.calls("agent") == 3
+    assert "the same" in shown(model_server)[-1]["result"][0], "it is not looked up again"
+    assert answer.citations
+    assert "ended by the same call again" in answer.trace.route.reason
 
 
 async def test_an_answer_comes_when_the_tokens_are_spent(
