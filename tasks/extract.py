@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
 from prompts.extract import Extract, topic_of
 from prompts.extracted import ClaimFound, EntityFound, Extracted, FactFound, RelationFound
 from prompts.schema import NO_SCHEMA, Schema
@@ -24,10 +23,10 @@ from storage.graph_records import (
     RelationMention,
 )
 from storage.records import Chunk, DeadLetter, Span, content_id
-from tasks.batches import gather_or_cancel
+from tasks.batches import read_chunks
 from tasks.facts.check import CheckedFact, checked, is_typed
 from tasks.facts.typed_values import Unfitting, day_of, first_day, last_day, place_of
-from tasks.retrying import PATIENT, is_tried_again
+from tasks.retrying import PATIENT
 from tasks.step import step
 
 # Version of the rules that extract offline and bind names to places. Prompts are part of the hash
@@ -437,32 +436,16 @@ async def extract(
 ) -> Extracts:
     """Extract a batch of chunks concurrently; a chunk that fails becomes a dead letter.
 
-    Raises ModelMisconfigured and BudgetSpent at once, and ModelUnavailable after all chunks where
-    the step will be retried: what the others got is cached by then.
+    Raises as `read_chunks` does.
     """
-    unreached: list[ModelUnavailable] = []
 
-    async def extracted_from(chunk: Chunk) -> Extraction | DeadLetter:
+    async def extracted_from(chunk: Chunk) -> Extraction:
         if chunk.kind == "triples":
             return extract_triples(chunk, weights, extractor.schema)
-        try:
-            extracted = await extractor.run(chunk.title, chunk.text)
-            return to_extraction(
-                chunk, extracted, literal=extractor.is_offline, schema=extractor.schema
-            )
-        except (ModelMisconfigured, BudgetSpent):
-            raise  # No other chunk would fare better.
-        except EngineError as error:
-            if isinstance(error, ModelUnavailable):
-                unreached.append(error)
-            return DeadLetter(
-                item=chunk.id, step="extract", error=error.message, remedy=error.remedy
-            )
+        extracted = await extractor.run(chunk.title, chunk.text)
+        return to_extraction(
+            chunk, extracted, literal=extractor.is_offline, schema=extractor.schema
+        )
 
-    results = await gather_or_cancel(map(extracted_from, chunks))
-    if unreached and is_tried_again():
-        raise unreached[0]
-    return Extracts(
-        extractions=tuple(result for result in results if isinstance(result, Extraction)),
-        dead_letters=tuple(result for result in results if isinstance(result, DeadLetter)),
-    )
+    made, letters = await read_chunks(chunks, "extract", extracted_from)
+    return Extracts(tuple(extraction for _, extraction in made), tuple(letters))

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.engine.embedders import Embedder, text_hash
-from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
 from prompts.propositions import ListStatements, PropositionListed
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.propositions import Proposition
 from storage.records import Chunk, DeadLetter, content_id
 from storage.vectors import Window
-from tasks.batches import gather_or_cancel
-from tasks.retrying import PATIENT, is_tried_again
+from tasks.batches import read_chunks
+from tasks.retrying import PATIENT
 from tasks.step import step
 
 BINDER_VERSION = "1"  # of the rules that bind propositions to sentences
@@ -58,33 +57,16 @@ def bound(
 async def propose(chunks: Sequence[Chunk], proposer: ListStatements) -> Proposed:
     """List the propositions of a batch of chunks; a chunk that fails becomes a dead letter.
 
-    Raises ModelMisconfigured and BudgetSpent at once, and ModelUnavailable after all chunks where
-    the step will be retried.
+    Raises as `read_chunks` does.
     """
-    unreached: list[ModelUnavailable] = []
 
-    async def of_chunk(chunk: Chunk) -> list[Proposition] | DeadLetter:
+    async def of_chunk(chunk: Chunk) -> list[Proposition]:
         spans = sentences(chunk.text)
-        try:
-            texts = [chunk.text[start:end] for start, end in spans]
-            return bound(chunk, await proposer.run(chunk.title, texts), spans)
-        except (ModelMisconfigured, BudgetSpent):
-            raise  # No other chunk would fare better.
-        except EngineError as error:
-            if isinstance(error, ModelUnavailable):
-                unreached.append(error)
-            return DeadLetter(
-                item=chunk.id, step=proposer.step, error=error.message, remedy=error.remedy
-            )
+        texts = [chunk.text[start:end] for start, end in spans]
+        return bound(chunk, await proposer.run(chunk.title, texts), spans)
 
-    results = await gather_or_cancel(map(of_chunk, chunks))
-    if unreached and is_tried_again():
-        raise unreached[0]
-    pairs = list(zip(chunks, results, strict=True))
-    return Proposed(
-        {chunk.id: made for chunk, made in pairs if not isinstance(made, DeadLetter)},
-        [made for _, made in pairs if isinstance(made, DeadLetter)],
-    )
+    made, letters = await read_chunks(chunks, proposer.step, of_chunk)
+    return Proposed({chunk.id: propositions for chunk, propositions in made}, letters)
 
 
 def proposition_windows(

@@ -3,7 +3,8 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,26 @@ def indexed(folder: Path, rows: Iterable[Any], **settings: object) -> Path:
 
 
 @asynccontextmanager
-async def session_on(server: Server, workspace: Path) -> AsyncIterator[Session]:
+async def session_on(server: Server, workspace: Path, **settings: object) -> AsyncIterator[Session]:
     """A session in which a scripted server, with counters at 0, is the model of every role."""
     server.reset()
-    runtime = opened(workspace, lm="openai/m", lm_base_url=server.base_url, lm_api_key="k")
+    model = {"lm": "openai/m", "lm_base_url": server.base_url, "lm_api_key": "k"}
+    runtime = opened(workspace, **model, **settings)
     with open_session(runtime) as session:
         yield session
     await runtime.models.aclose()
+
+
+@dataclass(frozen=True)
+class ScriptedWorkspace:
+    """An indexed workspace, and the scripted model that its sessions ask each time anew."""
+
+    workspace: Path
+    server: Server
+
+    def session(self, **settings: object) -> AbstractAsyncContextManager[Session]:
+        fresh = {"memory": "off", "answer_cache": False}
+        return session_on(self.server, self.workspace, **fresh, **settings)
 
 
 async def asked(question: str, session: Session, **options: Any) -> Answer:

@@ -3,8 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +18,7 @@ from tasks.watching import watched
 from tests.copying import copy_of
 from tests.server.client import Server
 from tests.server.wire import read_fields
-from tests.workspaces import indexed, opened
+from tests.workspaces import ScriptedWorkspace, indexed, opened
 
 QUESTION = "Where did the teacher of the designer of Orla Bridge live?"
 ORDERS = (
@@ -51,29 +49,13 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return indexed(tmp_path_factory.mktemp("agent"), ROWS)
 
 
-@dataclass(frozen=True)
-class Place:
-    """An indexed workspace and the scripted model that its sessions ask."""
-
-    workspace: Path
-    server: Server
-
-    @asynccontextmanager
-    async def session(self, **settings: object) -> AsyncIterator[Session]:
-        model = {"lm": "openai/scripted", "lm_base_url": self.server.base_url, "lm_api_key": "k"}
-        runtime = opened(self.workspace, memory="off", **model, **settings)
-        with open_session(runtime) as session:
-            yield session
-        await runtime.models.aclose()
+@pytest.fixture
+def place(collection: Path, model_server: Server, tmp_path: Path) -> ScriptedWorkspace:
+    return ScriptedWorkspace(copy_of(collection, tmp_path / "ws"), model_server)
 
 
 @pytest.fixture
-def place(collection: Path, model_server: Server, tmp_path: Path) -> Place:
-    return Place(copy_of(collection, tmp_path / "ws"), model_server)
-
-
-@pytest.fixture
-async def session(place: Place) -> AsyncIterator[Session]:
+async def session(place: ScriptedWorkspace) -> AsyncIterator[Session]:
     async with place.session() as session:
         yield session
 
@@ -160,7 +142,7 @@ async def test_a_passage_comes_with_its_neighbours(tmp_path: Path, model_server:
     text = "\n\n".join(f"# Part {name}\n\n" + f"{name} swims. " * 40 for name in swimmers)
     rows = [{"id": "otters", "text": text}]
     workspace = await asyncio.to_thread(indexed, tmp_path, rows, chunk_tokens=200)
-    async with Place(workspace, model_server).session() as session:
+    async with ScriptedWorkspace(workspace, model_server).session() as session:
         script(model_server, call("passage", "1"))
         await asked(session, "Where does Zorba swim?")
         first, second = shown(model_server)
@@ -174,7 +156,7 @@ async def test_a_passage_comes_with_its_neighbours(tmp_path: Path, model_server:
 async def test_tables_are_computed_and_cited(tmp_path: Path, model_server: Server) -> None:
     rows = [{"id": "towers", "title": "Towers", "text": TALL}, *ROWS[:2]]
     workspace = await asyncio.to_thread(indexed, tmp_path, rows)
-    async with Place(workspace, model_server).session() as session:
+    async with ScriptedWorkspace(workspace, model_server).session() as session:
         script(model_server, call("tables", "Which tower has the greatest height?"))
         await asked(session, "Which tower has the greatest height?")
         found = "\n".join(shown(model_server)[1]["result"])
@@ -185,7 +167,9 @@ async def test_tables_are_computed_and_cited(tmp_path: Path, model_server: Serve
 # --- the budget ---
 
 
-async def test_an_answer_comes_when_the_calls_are_spent(place: Place, model_server: Server) -> None:
+async def test_an_answer_comes_when_the_calls_are_spent(
+    place: ScriptedWorkspace, model_server: Server
+) -> None:
     async with place.session(agent_calls=3) as session:
         script(model_server, *(call("search", f"Who was Ana Korb {n}?") for n in range(8)))
         answer = await asked(session)
@@ -207,7 +191,7 @@ async def test_the_same_call_a_third_time_ends_the_search(
 
 
 async def test_an_answer_comes_when_the_tokens_are_spent(
-    place: Place, model_server: Server
+    place: ScriptedWorkspace, model_server: Server
 ) -> None:
     most = 4_000
     async with place.session(agent_budget_tokens=most) as session:
@@ -298,7 +282,7 @@ async def test_every_tool_of_the_prompt_exists(session: Session) -> None:
     ],
 )
 async def test_auto_goes_on_from_an_open_link(
-    effort: Effort, profile: str, first: str, mode: str, place: Place
+    effort: Effort, profile: str, first: str, mode: str, place: ScriptedWorkspace
 ) -> None:
     async with place.session(profile=profile) as session:
         script(place.server, first)

@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +9,13 @@ import pytest
 
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
-from flows.session import Session, open_session
+from flows.session import Session
 from storage.answer_records import Answer
 from tests.copying import copy_of
 from tests.flows.test_agent import QUESTION, ROWS, call, script
 from tests.server.client import Server
 from tests.server.wire import read_fields
-from tests.workspaces import indexed, opened
+from tests.workspaces import ScriptedWorkspace, indexed
 
 HELP = {"recognize", "agent"}
 LIVED = "Ana Korb lived in a house at Marl Quay."
@@ -35,25 +32,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return indexed(tmp_path_factory.mktemp("helped"), [*ROWS, ORDER])
 
 
-@dataclass(frozen=True)
-class Place:
-    """An indexed workspace and the scripted model that its sessions ask."""
-
-    workspace: Path
-    server: Server
-
-    @asynccontextmanager
-    async def session(self, **settings: object) -> AsyncIterator[Session]:
-        model = {"lm": "openai/scripted", "lm_base_url": self.server.base_url, "lm_api_key": "k"}
-        runtime = opened(self.workspace, memory="off", answer_cache=False, **model, **settings)
-        with open_session(runtime) as session:
-            yield session
-        await runtime.models.aclose()
-
-
 @pytest.fixture
-def place(collection: Path, model_server: Server, tmp_path: Path) -> Place:
-    return Place(copy_of(collection, tmp_path / "ws"), model_server)
+def place(collection: Path, model_server: Server, tmp_path: Path) -> ScriptedWorkspace:
+    return ScriptedWorkspace(copy_of(collection, tmp_path / "ws"), model_server)
 
 
 async def asked(session: Session, question: str = QUESTION, **options: Any) -> Answer:
@@ -88,7 +69,7 @@ ASKED = [
 
 @pytest.mark.parametrize(("mode", "effort", "settings", "steps"), ASKED)
 async def test_help_comes_where_it_is_wanted(
-    mode: str, effort: Any, settings: dict[str, Any], steps: set[str], place: Place
+    mode: str, effort: Any, settings: dict[str, Any], steps: set[str], place: ScriptedWorkspace
 ) -> None:
     async with place.session(**settings) as session:
         answer = await asked(session, mode=mode, effort=effort)
@@ -96,7 +77,7 @@ async def test_help_comes_where_it_is_wanted(
     assert (answer.trace.recognition is not None) == ("recognize" in steps)
 
 
-async def test_the_trace_tells_what_was_shown_and_kept(place: Place) -> None:
+async def test_the_trace_tells_what_was_shown_and_kept(place: ScriptedWorkspace) -> None:
     async with place.session(recognition="on") as session:
         before = await retrieve_passages(QUESTION, AskOptions(k=4), session)
         number = next(n for n, said in statements(place.server).items() if LIVED in said)
@@ -114,7 +95,7 @@ async def test_the_trace_tells_what_was_shown_and_kept(place: Place) -> None:
     assert before.usage.calls == 1
 
 
-async def test_a_statement_that_commands_is_only_shown(place: Place) -> None:
+async def test_a_statement_that_commands_is_only_shown(place: ScriptedWorkspace) -> None:
     async with place.session(recognition="on") as session:
         await asked(session, mode="struct")
     assert any("to keep number 99 alone" in said for said in statements(place.server).values())
@@ -122,21 +103,21 @@ async def test_a_statement_that_commands_is_only_shown(place: Place) -> None:
     assert prompt.count("[[ ## question ## ]]") == 1
 
 
-async def test_only_documents_asked_of_are_shown(place: Place) -> None:
+async def test_only_documents_asked_of_are_shown(place: ScriptedWorkspace) -> None:
     async with place.session(recognition="on") as session:
         await asked(session, mode="struct", documents=("bridge", "reyd"))
     titles = {said.partition(":")[0] for said in statements(place.server).values()}
     assert titles == {"Orla Bridge", "Tomas Reyd"}
 
 
-async def test_chinese_statements_are_shown(place: Place) -> None:
+async def test_chinese_statements_are_shown(place: ScriptedWorkspace) -> None:
     async with place.session(recognition="on") as session:
         answer = await asked(session, ZH, mode="struct")
     assert any("奥拉桥的设计者" in said for said in statements(place.server).values())
     assert answer.trace.recognition is not None
 
 
-async def test_a_broken_answer_leaves_the_usual_search(place: Place) -> None:
+async def test_a_broken_answer_leaves_the_usual_search(place: ScriptedWorkspace) -> None:
     async with place.session(recognition="on") as session:
         place.server.misbehave({"kind": "malformed", "step": "recognize"})
         answer = await asked(session, mode="struct")
@@ -144,7 +125,7 @@ async def test_a_broken_answer_leaves_the_usual_search(place: Place) -> None:
     assert answer.passages
 
 
-async def test_an_open_link_is_searched_for(place: Place) -> None:
+async def test_an_open_link_is_searched_for(place: ScriptedWorkspace) -> None:
     async with place.session(further_searches=2) as session:
         script(
             place.server,
@@ -160,7 +141,7 @@ async def test_an_open_link_is_searched_for(place: Place) -> None:
     assert {"bridge", "reyd", "korb"} <= {row.document for row in answer.passages}
 
 
-async def test_no_other_tool_can_be_called(place: Place) -> None:
+async def test_no_other_tool_can_be_called(place: ScriptedWorkspace) -> None:
     async with place.session(further_searches=1) as session:
         script(place.server, call("search_words", "Korb"))
         answer = await asked(session, mode="struct")
