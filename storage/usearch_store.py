@@ -144,7 +144,7 @@ def _reported(folder: Path, done: str) -> Iterator[None]:
 def _digest(folder: Path) -> str:
     total = 0
     for name in (_GRAPH, _WINDOWS):
-        total = zlib.crc32(np.memmap(folder / name, mode="r"), total)
+        total = zlib.crc32(np.memmap(folder / name, mode="r").data, total)
     return f"{total:08x}\n"
 
 

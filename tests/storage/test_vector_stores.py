@@ -188,6 +188,24 @@ def test_many_threads_search_one_index(workspace: Workspace) -> None:
 
 
 @every_store
+def test_long_vectors_and_any_character_are_kept(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    with workspace.write() as staging:
+        text = " ".join(f"{number}\0 中文 𝄞" for number in range(20))
+        windows = [window(chunk) for chunk in put(staging, "a", text, embed=False)]
+        rows = np.eye(len(windows), 2_500, dtype=np.float32)
+        hashes = [one.text_hash for one in windows]
+        staging.vectors.put(MODEL, dict(zip(hashes, rows, strict=True)))
+        staging.vectors.put_windows(MODEL, windows)
+        staging.publish()
+    with workspace.read() as generation:
+        assert generation.vectors.search(2 * rows[3], 1) == [(windows[3].chunk, 1.0)]
+        generation.vectors.check()
+    assert caplog.messages == []
+
+
+@every_store
 def test_the_nearest_are_those_that_numpy_finds(workspace: Workspace) -> None:
     publish(workspace, {"a": " ".join(str(number) for number in range(1500))})
     with workspace.read() as generation:
@@ -224,9 +242,9 @@ def test_another_process_opens_what_was_built(
 ) -> None:
     built = making(tmp_path)
     publish(Workspace(tmp_path, 2, built), {"文": "全部中文 " * 30})
-    kept = {MemoryStore: built}  # It does not outlive its process
-    again = making(tmp_path)
-    assert_search_is_exact(Workspace(tmp_path, 2, kept.get(type(again), again)), caplog)
+    # What is in memory alone does not outlive its process
+    again = built if isinstance(built, MemoryStore) else making(tmp_path)
+    assert_search_is_exact(Workspace(tmp_path, 2, again), caplog)
 
 
 @every_server
