@@ -33,6 +33,7 @@ J = TypeVar("J")
 T = TypeVar("T")
 
 DATA = Path(__file__).parent / "data"
+MB = 1e6  # bytes
 _MEASURE = re.compile(r"^def ([a-z]\w*)\(run: Run\) -> None:$", re.M)
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -290,6 +291,14 @@ def cpu_seconds() -> float:
     """The processor time of this process alone, all threads."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held since this was last asked, in MB (Linux)."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return peak * 1024 / MB
 
 
 def whole_number(text: str) -> int:

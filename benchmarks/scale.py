@@ -15,7 +15,17 @@ import numpy as np
 
 from benchmarks.enlarged import SUPPLY, enlarged, exponent
 from benchmarks.overhead import WARM_QUESTION, WARM_UP, questions_about
-from benchmarks.runner import Cell, Run, apart, cpu_seconds, measure, option, whole_number
+from benchmarks.runner import (
+    MB,
+    Cell,
+    Run,
+    apart,
+    cpu_seconds,
+    measure,
+    option,
+    peak_memory,
+    whole_number,
+)
 from benchmarks.sets import write_rows
 from flows.index import IndexOptions, index_documents
 from flows.query import answer_question
@@ -28,7 +38,6 @@ from tasks.watching import watched
 from tests.server.client import serving
 
 SIDE_BY_SIDE = ("extract", "embed")
-MB = 1e6
 Table = dict[str, dict[str, Cell]]
 
 
@@ -74,14 +83,6 @@ class StepCosts:
             cost["CPU s"] = float(cost["CPU s"] or 0) + cpu_seconds() - self._cpu
             cost["wall s"] = float(cost["wall s"] or 0) + time.monotonic() - self._wall
             cost["peak MB"] = max(float(cost["peak MB"] or 0), peak_memory())
-
-
-def peak_memory() -> float:
-    """The most memory that this process has held since this was last asked, in MB (Linux)."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return peak * 1024 / MB
 
 
 @measure(

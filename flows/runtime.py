@@ -30,7 +30,7 @@ from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
 from prompts.text.words import WORDS_VERSION
 from storage.budget import SCHEMA, CallBudget
-from storage.errors import UsageError
+from storage.errors import SettingsError, UsageError
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
 from storage.sqlite import SqliteFile
 from storage.vector_search import open_vector_store
@@ -181,7 +181,7 @@ def open_runtime(
     """
     settings.keep_secrets()
     start_tracing(settings.trace_texts)
-    store = open_vector_store(settings.vector_store, settings.workspace, _chroma_server(settings))
+    store = open_vector_store(settings.vector_store, settings.workspace, _vector_server(settings))
     workspace = Workspace(settings.workspace, settings.keep_generations, store, reading)
     caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
@@ -234,7 +234,16 @@ def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
     return gate
 
 
-def _chroma_server(settings: Settings) -> ServerAddress | None:
+def _vector_server(settings: Settings) -> ServerAddress | None:
+    """Return the address of the server of the chosen store; that of Chroma unless another is set.
+
+    Raises SettingsError where a server's store is not named.
+    """
+    if settings.vector_url is not None and settings.vector_store == "auto":
+        expected = "the name of the store at TRELLIS_VECTOR_URL, such as qdrant or pgvector"
+        raise SettingsError("vector_store", "auto", expected)
+    if settings.vector_url is not None and not settings.vector_store.startswith("chroma"):
+        return ServerAddress(settings.vector_url, token=secret_value(settings.vector_api_key))
     if settings.chroma_url is None:
         return None
     token = secret_value(settings.chroma_api_key)

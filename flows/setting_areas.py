@@ -371,8 +371,13 @@ class VectorSettings(Area):
     embedding_dimension: PositiveInt | None = None
     """How many numbers of each vector are kept; the model must be trained for that."""
     vector_store: str = "auto"
-    """What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server`, or the name
-    of an entry point ([vectors](operations.md#vectors))."""
+    """What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server`; `usearch`, `qdrant`
+    or `pgvector` with the extra of that name; or the name of an entry point of another package
+    ([vectors](operations.md#vectors))."""
+    vector_url: str | None = None
+    """The server of such a store: `http://localhost:6333`, `postgresql://USER@HOST/DATABASE`."""
+    vector_api_key: Key | None = None
+    """Qdrant's key, or the password of PostgreSQL's user."""
     chroma_url: str | None = None
     """A Chroma server for the vectors instead of a folder in the workspace; `USER:PASSWORD@` before
     the host is sent as basic authentication."""

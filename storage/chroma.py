@@ -100,18 +100,21 @@ class ChromaFolders:
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         """Change a copy of the base's folder; build anew where more than half would change."""
-        number = 1
-        if before := _newest(stored.folder):
-            number += int(before.name.removeprefix(_FOLDER))
-            shutil.rmtree(before)
+        earlier = _folders(stored.folder)
+        number = _number(earlier[-1]) + 1 if earlier else 1
         folder = self._aside()
-        if base is None or not _carried_over(folder, stored, base):
-            folder = self._aside()
-            with closing(_open_folder(folder, stored.model())) as index:
-                index.fill(stored.entries(_PAGE), stored.count())
-        sync_tree(folder)
-        folder.rename(stored.folder / f"{_FOLDER}{number}")
-        sync(stored.folder)
+        try:
+            if base is None or not _carried_over(folder, stored, base):
+                folder = self._aside()
+                with closing(_open_folder(folder, stored.model())) as index:
+                    index.fill(stored.entries(_PAGE), stored.count())
+            sync_tree(folder)
+            folder.rename(stored.folder / f"{_FOLDER}{number}")
+            sync(stored.folder)
+        finally:
+            for before in earlier:
+                # A reader that is just opening it makes files there again: the newest one is read.
+                shutil.rmtree(before, ignore_errors=True)
 
     def _aside(self) -> Path:
         return self._staging / f"{_FOLDER}{uuid4().hex[:8]}"
@@ -126,9 +129,17 @@ class ChromaFolders:
         """A folder is removed with its generation."""
 
 
+def _folders(generation: Path) -> list[Path]:
+    """Return the indexes of a generation, the newest last."""
+    return sorted(generation.glob(f"{_FOLDER}[0-9]*"), key=_number)
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.removeprefix(_FOLDER))
+
+
 def _newest(generation: Path) -> Path | None:
-    folders = generation.glob(f"{_FOLDER}[0-9]*")
-    return max(folders, key=lambda path: int(path.name.removeprefix(_FOLDER)), default=None)
+    return next(reversed(_folders(generation)), None)
 
 
 def _open_folder(folder: Path, new_for: str | None = None) -> ChromaIndex:

@@ -82,6 +82,8 @@ def open_vector_store(name: str, root: Path, server: ServerAddress | None = None
         maker: StoreMaker = found[name].load()
     except (ImportError, AttributeError) as error:
         expected = f"an entry point that can be loaded ({error})"
+        if found[name].module.startswith("storage."):
+            expected = f"it after `pip install 'trellis-rag[{name}]'` ({error})"
         raise SettingsError("vector_store", name, expected) from error
     return maker(root, server)
 

@@ -5,9 +5,10 @@ makes the store (`StoreMaker`). A package offers that function as an entry point
 `TRELLIS_VECTOR_STORE` names it:
 
     [project.entry-points."trellis.vector_stores"]
-    qdrant = "my_package.qdrant_store:open_store"
+    milvus = "my_package.milvus_store:open_store"
 
-`storage/exact_store.py` is the smallest example, `storage/chroma.py` the one in use.
+`storage/exact_store.py` is the smallest example, `storage/usearch_store.py` one with folders,
+`storage/pgvector_store.py` one with a server (`storage/server_store.py` has what these share).
 """
 
 from collections.abc import Callable, Collection

@@ -24,11 +24,22 @@ EXTRAS = {
     "langchain_core": "flows/frameworks/langchain_retriever.py",
     "llama_index": "flows/frameworks/llama_index_retriever.py",
     "peft": "tasks/train/lora.py",
+    "pgvector": "storage/pgvector_store.py",
+    "psycopg": "storage/pgvector_store.py",
+    "qdrant_client": "storage/qdrant_store.py",
     "trl": "tasks/train/lora.py",
+    "usearch": "storage/usearch_store.py",
     "xllamacpp": "prompts/engine/gguf.py",
 }
-# These cannot be imported without their extra: they extend a class of it.
-NEED_AN_EXTRA = ("haystack_retriever.py", "langchain_retriever.py", "llama_index_retriever.py")
+# These cannot be imported without their extra: they extend a class of it, or are nothing without.
+NEED_AN_EXTRA = (
+    "haystack_retriever.py",
+    "langchain_retriever.py",
+    "llama_index_retriever.py",
+    "pgvector_store.py",
+    "qdrant_store.py",
+    "usearch_store.py",
+)
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {
     "torch",

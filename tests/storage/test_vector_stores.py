@@ -1,33 +1,85 @@
-"""Every vector store gives what the database says: Chroma, exact search, and one of a user's own.
+"""Every vector store gives what the database says: ours, those of extras, and one of a user's own.
 
 Add a new store to `STORES`. A Chroma server takes seconds to start and has its own tests.
 """
 
 import shutil
-from collections.abc import Callable
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from storage.chroma import ChromaFolders
+from storage.errors import SettingsError, StorageError
 from storage.exact_store import ExactStore
-from storage.vector_store import VectorStore
+from storage.server_store import ServerStore
+from storage.vector_store import ENTRY_POINTS, REBUILD, ServerAddress, StoreMaker, VectorStore
 from storage.workspace import Workspace
 from tests.storage.memory_store import MemoryStore
 from tests.storage.samples import MODEL, SIZE, publish, put, same_ranking, vector, window
+from tests.storage.vector_servers import postgres, qdrant
 
-STORES: dict[str, Callable[[Path], VectorStore]] = {
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+Making = Callable[[Path], VectorStore]
+STORES: dict[str, Making] = {
     "exact": lambda root: ExactStore(),
     "memory": lambda root: MemoryStore(),
     "chroma": ChromaFolders,
 }
+# The library of each extra, and the fixture that gives its server's address.
+EXTRAS = {
+    "usearch": ("usearch", None),
+    "qdrant": ("qdrant_client", None),
+    "qdrant server": ("qdrant_client", "qdrant_url"),
+    "pgvector": ("pgvector", "postgres_url"),
+}
+SERVED = [name for name, (_, server) in EXTRAS.items() if server]
 
 
-@pytest.fixture(params=STORES)
-def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path, 2, STORES[request.param](tmp_path))
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, postgres(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def qdrant_url() -> Iterator[str]:
+    with qdrant() as url:
+        yield url
+
+
+@pytest.fixture
+def making(request: pytest.FixtureRequest) -> Making:
+    """What makes the store `request.param` of a folder."""
+    if request.param in STORES:
+        return STORES[request.param]
+    library, server = EXTRAS[request.param]
+    pytest.importorskip(library, reason=f"needs the extra {request.param.split()[0]}")
+    maker = declared()[request.param.split()[0]]
+    address = ServerAddress(request.getfixturevalue(server)) if server else None
+    return lambda root: maker(root, address)
+
+
+def declared() -> dict[str, StoreMaker]:
+    """The stores that this project declares as entry points, whatever is installed."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    entries = project["entry-points"][ENTRY_POINTS]
+    return {name: EntryPoint(name, value, ENTRY_POINTS).load() for name, value in entries.items()}
+
+
+@pytest.fixture
+def workspace(making: Making, tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path, 2, making(tmp_path))
+
+
+every_store = pytest.mark.parametrize("making", [*STORES, *EXTRAS], indirect=True)
+every_server = pytest.mark.parametrize("making", SERVED, indirect=True)
 
 
 @pytest.fixture
@@ -52,6 +104,7 @@ def assert_search_is_exact(workspace: Workspace, caplog: pytest.LogCaptureFixtur
     assert caplog.messages == []
 
 
+@every_store
 def test_a_chunk_scores_by_its_best_window(workspace: Workspace) -> None:
     with workspace.write() as staging:
         chunk = put(staging, "a", "x" * 20, embed=False)[0]
@@ -73,6 +126,7 @@ def test_a_chunk_scores_by_its_best_window(workspace: Workspace) -> None:
         assert search(question, 5, documents=[]) == search(question, 0) == []
 
 
+@every_store
 def test_equal_scores_come_by_id(workspace: Workspace) -> None:
     publish(workspace, {"a": "x" * 400})  # Chunks with the same text have the same vector
     with workspace.read() as generation:
@@ -81,6 +135,7 @@ def test_equal_scores_come_by_id(workspace: Workspace) -> None:
         assert [chunk for chunk, _ in found] == sorted(chunk.id for chunk in chunks)
 
 
+@every_store
 def test_an_index_follows_every_change(
     workspace: Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -98,8 +153,11 @@ def test_an_index_follows_every_change(
             windows = generation.vectors.windows()
             assert {chunk for chunk, _ in found} == {window.chunk for window in windows}
             assert {window.document for window in windows} == set(documents)
+    publish(workspace, {"h": "only more " * 10})
+    assert_search_is_exact(workspace, caplog)
 
 
+@every_store
 def test_a_rebuilt_index_does_not_disturb_an_open_reader(
     workspace: Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +169,7 @@ def test_a_rebuilt_index_does_not_disturb_an_open_reader(
     assert_search_is_exact(workspace, caplog)
 
 
+@every_store
 def test_a_generation_without_vectors_finds_nothing(workspace: Workspace) -> None:
     publish(workspace, {"a": "全部中文"}, embed=False)
     with workspace.read() as generation:
@@ -120,11 +179,124 @@ def test_a_generation_without_vectors_finds_nothing(workspace: Workspace) -> Non
     assert workspace.rebuild_vectors() == 0
 
 
+@every_store
 def test_many_threads_search_one_index(workspace: Workspace) -> None:
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
     with workspace.read() as generation, ThreadPoolExecutor(8) as threads:
         results = list(threads.map(generation.vectors.search, [vector("q")] * 8, [3] * 8))
     assert results == [results[0]] * 8
+
+
+@every_store
+def test_long_vectors_and_any_character_are_kept(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    with workspace.write() as staging:
+        text = " ".join(f"{number}\0 中文 𝄞" for number in range(20))
+        windows = [window(chunk) for chunk in put(staging, "a", text, embed=False)]
+        rows = np.eye(len(windows), 2_500, dtype=np.float32)
+        hashes = [one.text_hash for one in windows]
+        staging.vectors.put(MODEL, dict(zip(hashes, rows, strict=True)))
+        staging.vectors.put_windows(MODEL, windows)
+        staging.publish()
+    with workspace.read() as generation:
+        assert generation.vectors.search(2 * rows[3], 1) == [(windows[3].chunk, 1.0)]
+        generation.vectors.check()
+    assert caplog.messages == []
+
+
+@every_store
+def test_the_nearest_are_those_that_numpy_finds(workspace: Workspace) -> None:
+    publish(workspace, {"a": " ".join(str(number) for number in range(1500))})
+    with workspace.read() as generation:
+        entries = [entry for page in generation.vectors.entries(1_000) for entry in page]
+        rows = np.stack([entry.vector for entry in entries])
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        for text in ("one", "two", "三"):
+            asked = vector(text)
+            cosines = rows @ (asked / np.linalg.norm(asked))
+            best = [(entries[at].id.partition("#")[0], cosines[at]) for at in np.argsort(-cosines)]
+            found = generation.vectors.search(asked, 10)
+            assert same_ranking(found, [(chunk, float(cosine)) for chunk, cosine in best[:10]])
+
+
+@every_store
+def test_readers_are_served_while_an_index_is_rebuilt(workspace: Workspace) -> None:
+    publish(workspace, {name: f"{name} " * 60 for name in "abc"})
+
+    def answer(_: int) -> list[tuple[str, float]]:
+        with workspace.read() as generation:
+            return generation.vectors.search(vector("q"), 3)
+
+    expected = answer(0)
+    with ThreadPoolExecutor(4) as threads:
+        answers = threads.map(answer, range(24))
+        for _ in range(3):
+            workspace.rebuild_vectors()
+        assert all(same_ranking(found, expected) for found in answers)
+
+
+@every_store
+def test_another_process_opens_what_was_built(
+    making: Making, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    built = making(tmp_path)
+    publish(Workspace(tmp_path, 2, built), {"文": "全部中文 " * 30})
+    # What is in memory alone does not outlive its process
+    again = built if isinstance(built, MemoryStore) else making(tmp_path)
+    assert_search_is_exact(Workspace(tmp_path, 2, again), caplog)
+
+
+@every_server
+def test_workspaces_on_one_server_do_not_mix(
+    making: Making, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = (Workspace(tmp_path / name, 2, making(tmp_path / name)) for name in "ab")
+    for text in ("alpha", "beta", "gamma"):
+        publish(one, {text: f"{text} " * 30})
+        publish(other, {text: f"{text} of another " * 30})
+    one.clean(1)
+    for workspace in (one, other):
+        assert_search_is_exact(workspace, caplog)
+
+
+@every_server
+def test_a_server_keeps_the_indexes_of_kept_generations(making: Making, tmp_path: Path) -> None:
+    store = making(tmp_path)
+    workspace = Workspace(tmp_path, 2, store)
+    for text in ("alpha", "beta", "gamma"):
+        publish(workspace, {text: f"{text} " * 30})
+    with workspace.write() as staging:
+        put(staging, "d", "never published " * 20)
+        staging.build_index()
+    workspace.rebuild_vectors()
+    assert len(indexes(store, tmp_path)) == 4
+    workspace.clean()
+    assert [name.split("_")[2] for name in indexes(store, tmp_path)] == ["000002", "000003"]
+
+
+def indexes(store: VectorStore, root: Path) -> list[str]:
+    assert isinstance(store, ServerStore)
+    identity = (root / "IDENTITY").read_text(encoding="utf-8").strip()
+    return sorted(name for name in store.server.names() if identity in name)
+
+
+@pytest.mark.parametrize("making", ["pgvector"], indirect=True)
+def test_a_lost_connection_is_made_anew(
+    making: Making, workspace: Workspace, postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    import psycopg
+
+    publish(workspace, {"a": "alpha " * 60})
+    with workspace.read() as generation:
+        before = generation.vectors.search(vector("q"), 3)
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        assert generation.vectors.search(vector("q"), 3) == before
+    assert caplog.messages == []
 
 
 # --- what goes wrong ---
@@ -163,26 +335,110 @@ def test_an_index_goes_with_its_generation(store: MemoryStore, in_memory: Worksp
     assert store.prepared == 3
 
 
-def test_a_damaged_chroma_folder_is_rebuilt(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def all_garbled(folder: str, pattern: str) -> Callable[[Path, VectorStore], None]:
+    def damage(root: Path, store: VectorStore) -> None:
+        (file,) = root.glob(f"generations/*/{folder}/{pattern}")
+        file.write_bytes(b"garbage" * 1000)
+
+    return damage
+
+
+def one_byte_changed(root: Path, store: VectorStore) -> None:
+    (file,) = root.glob("generations/*/usearch-*/graph.usearch")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def removed_on_the_server(root: Path, store: VectorStore) -> None:
+    assert isinstance(store, ServerStore)
+    for name in indexes(store, root):
+        store.server.remove(name)
+
+
+def removed(root: Path, store: VectorStore) -> None:
+    for folder in root.glob("generations/*/*-*"):
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("making", "damage"),
+    [
+        ("chroma", removed),
+        ("chroma", all_garbled("chroma-*", "chroma.sqlite3")),
+        ("usearch", removed),
+        ("usearch", all_garbled("usearch-*", "graph.usearch")),
+        ("usearch", one_byte_changed),
+        *((name, removed_on_the_server) for name in SERVED),
+    ],
+    indirect=["making"],
+)
+def test_a_damaged_index_is_told_and_rebuilt(
+    making: Making,
+    damage: Callable[[Path, VectorStore], None],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    workspace = Workspace(tmp_path, 5, ChromaFolders(tmp_path))
+    store = making(tmp_path)
+    workspace = Workspace(tmp_path, 5, store)
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
-    for damage in (shutil.rmtree, garble):
-        (folder,) = tmp_path.glob("generations/000001/chroma-*")
-        damage(folder)
-        with workspace.read() as generation:
-            exact = generation.vectors.nearest_chunks(vector("q"), 3)
-            assert generation.vectors.search(vector("q"), 3) == exact
-        assert "`trellis clean --vectors`" in caplog.text
-        assert workspace.rebuild_vectors() == 18
-        assert_search_is_exact(workspace, caplog)
-    (folder,) = tmp_path.glob("generations/000001/chroma-*")
-    garble(folder)
+    damage(tmp_path, store)
+    with workspace.read() as generation:
+        with pytest.raises(StorageError) as told, closing(store.open(generation.vectors)):
+            pass
+        assert told.value.remedy == REBUILD
+        exact = generation.vectors.nearest_chunks(vector("q"), 3)
+        assert generation.vectors.search(vector("q"), 3) == exact
+    assert REBUILD in caplog.text
+    assert workspace.rebuild_vectors() == 18
+    assert_search_is_exact(workspace, caplog)
+    damage(tmp_path, store)
     publish(workspace, {"d": "delta"})
-    assert "is built anew" in caplog.text
     assert_search_is_exact(workspace, caplog)
 
 
-def garble(folder: Path) -> None:
-    (folder / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+@pytest.mark.parametrize(
+    ("name", "library", "url", "problem"),
+    [
+        ("qdrant", "qdrant_client", "localhost:6333", r"vector_url.*http://localhost:6333"),
+        ("pgvector", "pgvector", None, r"vector_url.*postgresql://USER@localhost"),
+        ("pgvector", "pgvector", "mysql://ada:p4ssw0rd@db/x", r"'mysql://db/x'"),
+    ],
+)
+def test_an_unusable_address_of_a_server_is_refused(
+    name: str, library: str, url: str | None, problem: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(library, reason=f"needs the extra {name}")
+    with pytest.raises(SettingsError, match=problem) as told:
+        declared()[name](tmp_path, ServerAddress(url) if url else None)
+    assert "p4ssw0rd" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "url"),
+    [
+        ("qdrant", "qdrant_client", "http://127.0.0.1:9"),
+        ("pgvector", "pgvector", "postgresql://ada:p4ssw0rd@127.0.0.1:9/x"),
+    ],
+)
+def test_a_run_ends_at_once_without_its_server(
+    name: str, library: str, url: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(library, reason=f"needs the extra {name}")
+    store = declared()[name](tmp_path, ServerAddress(url))
+    with pytest.raises(StorageError, match=r"127\.0\.0\.1:9.*TRELLIS_VECTOR_URL") as told:
+        Workspace(tmp_path, 2, store).write()
+    assert "p4ssw0rd" not in str(told.value)
+
+
+def test_a_guarded_qdrant_server_gets_the_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
+    maker = declared()["qdrant"]
+    with qdrant("key-4711") as url:
+        workspace = Workspace(tmp_path, 2, maker(tmp_path, ServerAddress(url, token="key-4711")))
+        publish(workspace, {"a": "alpha " * 60})
+        assert_search_is_exact(workspace, caplog)
+        with pytest.raises(StorageError, match=r"401.*TRELLIS_VECTOR_API_KEY"):
+            Workspace(tmp_path, 2, maker(tmp_path, ServerAddress(url))).write()

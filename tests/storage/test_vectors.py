@@ -156,6 +156,12 @@ def test_an_unknown_store_is_refused_with_the_choices(tmp_path: Path) -> None:
         open_vector_store("os:system", tmp_path)
 
 
+def test_an_address_without_the_name_of_its_store_is_refused(tmp_path: Path) -> None:
+    given = {"workspace": tmp_path, "vector_url": "http://localhost:6333"}
+    with pytest.raises(SettingsError, match=r"TRELLIS_VECTOR_URL, such as qdrant or pgvector"):
+        open_runtime(load_settings(given, {}))
+
+
 def test_a_store_of_ones_own_serves_a_run_and_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,10 +172,13 @@ def test_a_store_of_ones_own_serves_a_run_and_a_question(
         "[trellis.vector_stores]\n"
         "memory = tests.storage.memory_store:open_store\n"
         "lost = tests.storage.memory_store:no_such_store\n"
+        "milvus = storage.milvus_store:open_store\n"
     )
     monkeypatch.syspath_prepend(tmp_path / "site")
     with pytest.raises(SettingsError, match="no_such_store"):
         open_vector_store("lost", tmp_path)
+    with pytest.raises(SettingsError, match=r"pip install 'trellis-rag\[milvus\]'"):
+        open_vector_store("milvus", tmp_path)  # One of ours, whose extra is missing
     source = tmp_path / "bridge.txt"
     source.write_text("Orla Bridge was designed by Tomas Reyd and opened in 1931.")
     given = {"workspace": tmp_path / "ws", "vector_store": "memory"}
