@@ -167,12 +167,12 @@ def _code_groups(text: str, size: int) -> list[Group]:
         block = lines[first:end]
         opening = pieces[first]._replace(level=level, title=title_of_block(text, block))
         group = [opening, *pieces[first + 1 : end]]
-        body, indent = body_of(block)
+        body = body_of(block)
         if _tokens(group) <= size or body == len(block) or level == _DEEPEST:
             return _within(text, group, size)
         inner = [
             group
-            for start, stop in blocks(text, block[body:], indent)
+            for start, stop in blocks(text, block[body:], block[0].indent)
             for group in divide(first + body + start, first + body + stop, level + 1)
         ]
         # The line that defines the block stays with what follows it.

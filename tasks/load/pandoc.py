@@ -29,7 +29,7 @@ ARCHIVES = {
 }
 _OPTIONS = (
     *("+RTS", "-M2G", "-RTS", "--sandbox", "--to=html", "--standalone", "--mathjax"),
-    *("--wrap=none", "--syntax-highlighting=none"),
+    *("--wrap=none", "--verbose", "--syntax-highlighting=none"),
 )
 _SECONDS = 900
 _FORMULA = re.compile(
@@ -49,7 +49,8 @@ _LOCKED = {
 def read_by_pandoc(data: bytes, name: str) -> PageText:
     """Read a file of this name as Markdown with TeX equations.
 
-    What pandoc left out, such as another file, is logged. Raises `Unreadable`, also without pandoc.
+    The log says what pandoc left out: other files, and commands of LaTeX that it does not know.
+    Raises `Unreadable`, also without pandoc.
     """
     ending = PurePosixPath(name.lower().removesuffix(".gz")).suffix
     if ending in ARCHIVES:
@@ -59,8 +60,10 @@ def read_by_pandoc(data: bytes, name: str) -> PageText:
     else:
         data = _text(data, ending).encode()
     markup, told = _converted(data, ending)
-    if told:
-        log.warning("%s: %s", name, told)
+    if warnings := [line for line in told if line.startswith("[WARNING]")]:
+        log.warning("%s: %s", name, _short(warnings))
+    if left_out := [line for line in told if line.startswith("[INFO] Skipped")]:
+        log.info("%s: %d commands left out: %s", name, len(left_out), _short(left_out))
     markup = _CITATION.sub(r"[\1]", _FORMULA.sub(_in_dollars, markup))
     page = read_html(markup.encode())
     return page.model_copy(update={"title": "" if page.title == "-" else page.title})
@@ -87,8 +90,8 @@ def _text(data: bytes, ending: str) -> str:
     return _RAW_CELL.sub(r'\1"markdown"', text) if ending == ".ipynb" else text
 
 
-def _converted(data: bytes, ending: str) -> tuple[str, str]:
-    """Return the file as HTML, and the warnings of pandoc."""
+def _converted(data: bytes, ending: str) -> tuple[str, list[str]]:
+    """Return the file as HTML, and what pandoc says about it."""
     try:
         import pypandoc  # the extra `formats`
 
@@ -102,12 +105,17 @@ def _converted(data: bytes, ending: str) -> tuple[str, str]:
         )
     except subprocess.TimeoutExpired as error:
         raise Unreadable(f"pandoc needs more than {_SECONDS} s for it: divide it") from error
-    told = one_line(done.stderr.decode("utf-8", "replace"))[:300]
+    told = done.stderr.decode("utf-8", "replace").splitlines()
     if done.returncode:
-        raise Unreadable(f"broken {ending} file, or one too large for pandoc ({told})")
+        reason = _short([line for line in told if not line.startswith("[")])
+        raise Unreadable(f"broken {ending} file, or one too large for pandoc ({reason})")
     if len(done.stdout) > LARGEST_DOCUMENT:
         raise Unreadable("more than 100 MB of text: divide it")
     return done.stdout.decode("utf-8", "replace"), told
+
+
+def _short(lines: list[str]) -> str:
+    return one_line(" ".join(lines))[:300]
 
 
 # --- the code pages of RTF, of which pandoc knows only cp1252 ---

@@ -81,18 +81,15 @@ def blocks(text: str, lines: Sequence[CodeLine], above: int = -1) -> Iterator[tu
         yield first, len(lines)
 
 
-def body_of(lines: Sequence[CodeLine]) -> tuple[int, int]:
-    """Return the place of the first line in a block's body, and the indent of the block.
-
-    The place is the number of lines where the block has no body.
-    """
-    base = min(line.indent for line in lines)
-    return next((place for place, line in enumerate(lines) if line.indent > base), len(lines)), base
+def body_of(lines: Sequence[CodeLine]) -> int:
+    """Return the place of the first line in a block's body, or how many lines it has."""
+    base = lines[0].indent
+    return next((place for place, line in enumerate(lines) if line.indent > base), len(lines))
 
 
 def title_of_block(text: str, lines: Sequence[CodeLine]) -> str:
     """Return the line that defines what a block holds, empty where it defines nothing."""
-    body, _ = body_of(lines)
+    body = body_of(lines)
     words = [text[line.start : line.end] for line in lines[:body]] if body < len(lines) else []
     kept = [word for word in words if not _NO_TITLE.match(word)]
     title = " ".join(kept[-1].split()).rstrip(" {:(=[") if kept else ""

@@ -366,7 +366,11 @@ def _mail(data: bytes, file: SourceFile) -> Rows:
             for part in read.parts
         ]
         rows.append(read.model_copy(update={"parts": tuple(parts)}))
-        skipped += read.skipped
+        # No part stands at these places: parts there would count as unread.
+        skipped += (
+            Skipped(path=f"{place}.{one.path.rpartition(':')[2]}", reason=one.reason)
+            for one in read.skipped
+        )
     return Rows(
         parts=tuple(part for read in rows for part in read.parts),
         dead_letters=tuple(letter for read in rows for letter in read.dead_letters),
