@@ -139,58 +139,60 @@ _CHARSETS = {
 }
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 _FONT = re.compile(rb"\\f(\d{1,6})[^{};]{0,200}?\\fcharset(\d{1,3})")
-# Escaped bytes, with the character behind them: the second half of a sign may be ASCII.
+# Escaped bytes, with the character behind them: the second half of a sign may be ASCII. Code
+# points, with the characters behind them, which may repeat the point for older programs.
 _TOKEN = re.compile(
     rb"(?P<bytes>(?:\\'[0-9A-Fa-f]{2}[\r\n]*)+)(?P<rest>[^\\{}\r\n]?)"
+    rb"|\\u(?P<point>-?\d{1,6})[ ]?(?P<tail>[^\\{}\r\n]{0,2})"
     rb"|\\(?P<word>[A-Za-z]{1,32})(?P<number>-?\d{1,9})?[ ]?|\\[^A-Za-z']|[{}]"
 )
 _ESCAPED = re.compile(rb"\\'(..)")
+_POINT = b"\\u%d\\'3f"  # a code point, and a question mark for programs that know none
 
 
 def rtf_in_unicode(data: bytes) -> bytes:
-    """Write the escaped bytes of an RTF file as code points, by its code page and its fonts.
+    """Write an RTF file without code pages: all escaped bytes as code points in one form.
 
-    Bytes that repeat a code point for older programs are left alone.
+    Bytes are read by the charset of the font, or by the code page of the file. pandoc knows one
+    code page, and of some forms of a code point it drops the letter that follows.
     """
     page = _CODE_PAGE.search(data, 0, 1_000)
     usual = codec_of(f"cp{page[1].decode()}") if page else ""
     fonts = {found[1]: _CHARSETS.get(int(found[2]), usual) for found in _FONT.finditer(data)}
-    codec, repeats, after_point = usual, 1, -1
+    codec, repeats = usual, 1
+    owed, place = 0, -1  # How many escaped bytes at this place repeat the point before it
     groups = list[tuple[str, int]]()
 
     def rewrite(token: re.Match[bytes]) -> bytes:
-        nonlocal codec, repeats, after_point
+        nonlocal codec, repeats, owed, place
         if token["bytes"]:
-            kept = repeats if token.start() == after_point else 0
-            return _code_points(token, kept, codec, repeats)
+            return _code_points(token, owed if token.start() == place else 0, codec)
+        if token["point"]:
+            tail = token["tail"]
+            owed, place = repeats - len(tail), token.end()
+            return _POINT % int(token["point"]) + tail[repeats:]
         match token["word"] or token[0]:
             case b"f":
                 codec = fonts.get(token["number"], usual)
             case b"uc":
                 repeats = int(token["number"] or 1)
-            case b"u":
-                after_point = token.end()
+                return b"\\uc1 "
             case b"{":
                 groups.append((codec, repeats))
             case b"}" if groups:
                 codec, repeats = groups.pop()
         return token[0]
 
-    if {usual, *fonts.values()} <= {"", _KNOWN}:
-        return data
-    return _TOKEN.sub(rewrite, _CODE_PAGE.sub(rb"\\ansicpg1252", data, count=1))
+    return _CODE_PAGE.sub(b"", _TOKEN.sub(rewrite, data), count=1)
 
 
-def _code_points(token: re.Match[bytes], kept: int, codec: str, repeats: int) -> bytes:
-    """Write all escaped bytes of a token but the first `kept` as code points."""
-    if codec in ("", _KNOWN):
-        return token[0]
-    escaped, rest = _ESCAPED.findall(token["bytes"]), token["rest"]
-    decoder = codecs.getincrementaldecoder(codec)("replace")
-    text = decoder.decode(bytes.fromhex(b"".join(escaped[kept:]).decode()))
+def _code_points(token: re.Match[bytes], repeated: int, codec: str) -> bytes:
+    """Write the escaped bytes of a token but the first `repeated` as code points."""
+    escaped, rest = _ESCAPED.findall(token["bytes"])[max(repeated, 0) :], token["rest"]
+    decoder = codecs.getincrementaldecoder(codec or _KNOWN)("replace")
+    text = decoder.decode(bytes.fromhex(b"".join(escaped).decode()))
     if decoder.getstate()[0]:  # Half a sign is left.
         text += decoder.decode(rest, final=True)
         rest = b""
     units = memoryview(text.encode("utf-16-le")).cast("h")
-    points = (b"\\u%d%s" % (unit, b"?" * repeats or b" ") for unit in units)
-    return b"".join([*(b"\\'" + code for code in escaped[:kept]), *points, rest])
+    return b"".join([*(_POINT % unit for unit in units), rest])
