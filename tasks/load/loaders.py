@@ -36,7 +36,7 @@ def read_by(entry: EntryPoint, data: bytes, name: str) -> PageText:
         load: Loader = entry.load()
     except (ImportError, AttributeError) as error:
         raise Unreadable(f"its loader {entry.value} cannot be loaded ({error})") from error
-    page = load(data, name)
+    page: object = load(data, name)  # Nothing has checked that it keeps to its type.
     if not isinstance(page, PageText):
         kind = type(page).__name__
         raise Unreadable(f"its loader {entry.value} returned no PageText but a {kind}")

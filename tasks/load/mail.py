@@ -5,7 +5,7 @@ Of a text in several forms the plain one is read.
 
 import email
 from collections.abc import Iterator
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.policy import default
 from mimetypes import MimeTypes
 from pathlib import PurePosixPath
@@ -73,7 +73,7 @@ def _header(message: EmailMessage, name: str) -> str:
     return one_line(clean(decode(raw.encode("utf-8", "surrogateescape"), charset)))
 
 
-def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
+def _leaves(message: MIMEPart) -> Iterator[MIMEPart]:
     """Yield what a message consists of, without the other forms of a plain text."""
     if message.get_content_maintype() != "multipart" or not message.is_multipart():
         yield message
@@ -87,27 +87,27 @@ def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
             yield leaf
 
 
-def _is_text(leaf: EmailMessage) -> bool:
+def _is_text(leaf: MIMEPart) -> bool:
     """Say whether a leaf is text to read in the message itself; a broken multipart is one, too."""
     kind = leaf.get_content_type()
     named = leaf.get_filename() or leaf.get_content_disposition() == "attachment"
     return (kind in _TEXTS and not named) or leaf.get_content_maintype() == "multipart"
 
 
-def _text(leaf: EmailMessage) -> str:
+def _text(leaf: MIMEPart) -> str:
     text = decode(_content(leaf), leaf.get_content_charset(""))
     is_page = leaf.get_content_type() == "text/html"
     return (read_html(text.encode("utf-8", "replace")).text if is_page else clean(text)).strip()
 
 
-def _content(leaf: EmailMessage) -> bytes:
+def _content(leaf: MIMEPart) -> bytes:
     if leaf.is_multipart():  # a message within the message
         return b"\n".join(part.as_bytes() for part in leaf.iter_parts())
     content = leaf.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""
 
 
-def _free_name(leaf: EmailMessage, taken: dict[str, bytes]) -> str:
+def _free_name(leaf: MIMEPart, taken: dict[str, bytes]) -> str:
     """Return the file name of an attachment without folders, made up where it has none."""
     kind = leaf.get_content_type()
     usual = ".txt" if leaf.get_content_maintype() in ("text", "message") else ".bin"
