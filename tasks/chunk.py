@@ -1,8 +1,9 @@
 """Chunking: cut documents into passages.
 
 A passage consists of whole sentences, begins at a heading where that leaves no half-empty passage
-behind, and keeps tables and lists whole where they fit. A chunk's id depends on its own text, so
-that an edit elsewhere in the document does not change it.
+behind, and keeps tables and lists whole where they fit. In source code it consists of whole lines,
+and functions and classes stand for headings. A chunk's id depends on its own text, so that an edit
+elsewhere in the document does not change it.
 """
 
 import re
@@ -17,6 +18,7 @@ from prompts.text.segment import heading_words, units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, content_id
+from tasks.load.source_code import blocks, body_of, code_lines, is_code, title_of_block
 from tasks.load.sources import JOINT
 from tasks.step import step
 
@@ -24,12 +26,14 @@ SMALLEST = 20
 _HEADING = re.compile(r"#{1,6}[ \t]+[^\n]+")
 _LONG = 32  # characters a token: a longer text is never one passage, and is not counted as one
 _KEPT_TOGETHER = ("row", "item", "code")
+_DEEPEST = 16  # levels of blocks in source code
 
 
 class TextPiece(NamedTuple):
     """A piece of text that is not cut, with its tokens up to the next piece.
 
-    `level` is above 0 for a Markdown heading, `whole` False for a part of a longer sentence.
+    `level` is above 0 for a Markdown heading and for the first line of a block of source code,
+    `whole` False for a part of a longer sentence.
     """
 
     start: int
@@ -81,7 +85,7 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
         if part.kind == "triples":
             spans = _pack(part.text, _line_groups(part.text, size), size, 0)
         else:
-            spans = _text_spans(part.text, size, overlap)
+            spans = _text_spans(part.text, size, overlap, is_code(part.document))
         for span in spans:
             text = part.text[span.start : span.end]
             language = language_of(text, document.language)
@@ -105,21 +109,22 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     return chunks
 
 
-def _text_spans(text: str, size: int, overlap: int) -> list[Span]:
+def _text_spans(text: str, size: int, overlap: int, code: bool = False) -> list[Span]:
     stripped = text.strip()
     if not stripped:
         return []
     tokens = count_tokens([stripped])[0] if len(stripped) <= _LONG * size else size + 1
     if tokens <= size:
         start = len(text) - len(text.lstrip())
-        return [Span(start, start + len(stripped), tokens, start, _heading_of(stripped))]
-    groups = _text_groups(text, size)
+        heading = "" if code else _heading_of(stripped)
+        return [Span(start, start + len(stripped), tokens, start, heading)]
+    groups = _code_groups(text, size) if code else _text_groups(text, size)
     starts, paths = [-1], [""]  # of the headings in force
     above: list[TextPiece] = []
     for piece in (piece for group in groups for piece in group if piece.level):
         above = [*(heading for heading in above if heading.level < piece.level), piece]
         starts.append(piece.start)
-        paths.append(" > ".join(heading.title for heading in above))
+        paths.append(" > ".join(heading.title for heading in above if heading.title))
     spans = _pack(text, groups, size, overlap)
     return [span._replace(heading=paths[bisect_right(starts, span.own) - 1]) for span in spans]
 
@@ -151,6 +156,32 @@ def _text_groups(text: str, size: int) -> list[Group]:
                 groups += _within(text, waiting, size)
                 waiting = []
     return groups + _within(text, waiting, size)
+
+
+def _code_groups(text: str, size: int) -> list[Group]:
+    """Divide source code into its blocks, those of more than `size` tokens into what they hold."""
+    lines = code_lines(text)
+    pieces = _measured(text, [(line.start, line.end) for line in lines])
+
+    def divide(first: int, end: int, level: int) -> list[Group]:
+        block = lines[first:end]
+        opening = pieces[first]._replace(level=level, title=title_of_block(text, block))
+        group = [opening, *pieces[first + 1 : end]]
+        body = body_of(block)
+        if _tokens(group) <= size or body == len(block) or level == _DEEPEST:
+            return _within(text, group, size)
+        inner = [
+            group
+            for start, stop in blocks(text, block[body:], block[0].indent)
+            for group in divide(first + body + start, first + body + stop, level + 1)
+        ]
+        # The line that defines the block stays with what follows it.
+        opening_with_first = [*group[:body], *inner[0]]
+        if _tokens(opening_with_first) <= size:
+            return [opening_with_first, *inner[1:]]
+        return [*_within(text, group[:body], size), *inner]
+
+    return [group for block in blocks(text, lines) for group in divide(*block, 1)]
 
 
 def _line_groups(text: str, size: int) -> list[Group]:

@@ -170,7 +170,10 @@ def _kept(
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
-        unseen = part.path in unread or any(part.path.startswith(f"{folder}/") for folder in unread)
+        places = (part.path, _LINE.sub("", part.path))
+        unseen = any(place in unread for place in places) or any(
+            part.path.startswith(f"{folder}/") for folder in unread
+        )
         if part.source in sources and not unseen:
             continue
         if part.source not in sources and part.kind == "text" and text is not None:

@@ -27,6 +27,7 @@ EXTRAS = {
     "pgvector": "storage/pgvector_store.py",
     "psycopg": "storage/pgvector_store.py",
     "qdrant_client": "storage/qdrant_store.py",
+    "pypandoc": "tasks/load/pandoc.py",
     "trl": "tasks/train/lora.py",
     "usearch": "storage/usearch_store.py",
     "xllamacpp": "prompts/engine/gguf.py",

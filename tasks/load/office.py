@@ -29,7 +29,7 @@ from tasks.load.text import (
 from tasks.load.workbook import read_xlsx
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_ENCRYPTED = "encrypted (a password is needed)"
+ENCRYPTED = "encrypted (a password is needed)"
 _MARKUP = (".xml", ".rels")
 _LARGEST = 1 << 30
 # mammoth takes some 40 µs for a tag, and 20 bytes of memory for a byte of text.
@@ -49,7 +49,7 @@ def read_office(data: bytes, ending: str) -> PageText:
 
     Raises `Unreadable` where it is encrypted, broken or unreasonably large.
     """
-    archive = _open(data)
+    archive = open_archive(data)
     reader = {".docx": _read_docx, ".pptx": _read_pptx, ".xlsx": read_xlsx}[ending]
     try:
         for entry in archive.infolist():
@@ -63,11 +63,12 @@ def read_office(data: bytes, ending: str) -> PageText:
         raise Unreadable(f"broken {ending} file ({reason})") from error
 
 
-def _open(data: bytes) -> zipfile.ZipFile:
+def open_archive(data: bytes) -> zipfile.ZipFile:
+    """Open a zip archive; raises `Unreadable` where it is encrypted, broken or too large."""
     if data.startswith(_OLE):
         encrypted = "EncryptedPackage".encode("utf-16-le") in data
         old = "old binary office format: save it in the present one"
-        raise Unreadable(_ENCRYPTED if encrypted else old)
+        raise Unreadable(ENCRYPTED if encrypted else old)
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile as error:
@@ -77,7 +78,7 @@ def _open(data: bytes) -> zipfile.ZipFile:
     if sum(entry.file_size for entry in entries) > _LARGEST or markup > LARGEST_DOCUMENT:
         raise Unreadable("larger than 1 GiB when unpacked, or its text than 100 MB")
     if any(entry.flag_bits & 1 for entry in entries):
-        raise Unreadable(_ENCRYPTED)
+        raise Unreadable(ENCRYPTED)
     return archive
 
 

@@ -13,6 +13,8 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
 
@@ -24,8 +26,12 @@ from storage.faults import fault_of
 from storage.files import open_file
 from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
 from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.elements import read_xml
 from tasks.load.encodings import Unreadable, decode
+from tasks.load.loaders import loaders, read_by
+from tasks.load.mail import read_mail
 from tasks.load.office import read_office
+from tasks.load.pandoc import ARCHIVES, read_by_pandoc
 from tasks.load.pdf import read_pdf
 from tasks.load.rows import (
     MOST_DOCUMENTS,
@@ -40,6 +46,7 @@ from tasks.load.rows import (
     readable_json,
     triples_header,
 )
+from tasks.load.source_code import ENDINGS
 from tasks.load.tables import WrittenTables, markdown_tables, read_table, write_table
 from tasks.load.text import (
     LARGEST_DOCUMENT,
@@ -50,6 +57,7 @@ from tasks.load.text import (
     pretty_stem,
     read_html,
     read_text,
+    shortened,
     split_front_matter,
     title_of,
 )
@@ -65,7 +73,8 @@ _LARGEST_FILE = 1 << 30
 _BLOCK = 1 << 20
 _READINGS = 3
 # Files of many documents, or with pictures, may exceed LARGEST_DOCUMENT.
-_MAY_BE_LARGE = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
+_MAY_BE_LARGE = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx", ".eml", *ARCHIVES)
+_MOST_MESSAGES = 8  # messages that are attached to one another
 
 
 class Loaded(Record):
@@ -100,7 +109,7 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
     count = 0
     for file in (file for source in named for file in walk(source, skipped)):
         try:
-            read.append(_read_or_explain(file))
+            read.append(_read_or_explain(read_file, file))
         except Unreadable as reason:
             skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
             continue
@@ -112,15 +121,15 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
     return Loaded(
         sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
-        skipped=tuple(skipped),
+        skipped=(*skipped, *(one for rows in read for one in rows.skipped)),
         dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *duplicates),
     )
 
 
-def _read_or_explain(file: SourceFile) -> Rows:
+def _read_or_explain(read: Callable[[SourceFile], Rows], file: SourceFile) -> Rows:
     """Read a file; raises `Unreadable` where that fails for a reason that is the file's own."""
     try:
-        return read_file(file)
+        return read(file)
     except (TooManyDocuments, Unreadable):
         raise
     except Exception as error:  # Parsers promise no types; one file must not cost the others.
@@ -148,17 +157,31 @@ def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLett
 
 def read_file(file: SourceFile) -> Rows:
     """Read the parts and dead letters of one file; raises `Unreadable` with the reason."""
-    name = PurePosixPath(file.id.lower())
-    zipped = name.suffix == ".gz"
-    ending = (name.with_suffix("").suffix if zipped else name.suffix) or name.name
+    ending, zipped, _ = _reader_of(file.id)
+    largest = _LARGEST_FILE if ending in _MAY_BE_LARGE else LARGEST_DOCUMENT
+    return _read(_bytes(file.path, zipped, largest), file)
+
+
+def _reader_of(name: str) -> tuple[str, bool, "Reader"]:
+    """Return the ending of a file name, whether `.gz` follows it, and the reader of such files."""
+    path = PurePosixPath(name.lower())
+    zipped = path.suffix == ".gz"
+    ending = (path.with_suffix("").suffix if zipped else path.suffix) or path.name
+    if (entry := loaders().get(ending)) and not zipped:
+        return ending, zipped, lambda data, file: _page(read_by(entry, data, file.id), file)
     reader = _PLAIN.get(ending) or (None if zipped else _BINARY.get(ending))
     if reader is None:
-        shown = (ending + ".gz" if zipped else name.suffix) or "(no extension)"
+        shown = (ending + ".gz" if zipped else path.suffix) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
-    data = _bytes(file.path, zipped, _LARGEST_FILE if ending in _MAY_BE_LARGE else LARGEST_DOCUMENT)
+    return ending, zipped, reader
+
+
+def _read(data: bytes, file: SourceFile) -> Rows:
+    """Read what a file holds, by the ending of its id; raises `Unreadable`."""
+    ending, _, reader = _reader_of(file.id)
     if not data.strip():
         raise Unreadable("empty")
-    if mismatch := _mismatch(data, ending):
+    if ending not in loaders() and (mismatch := _mismatch(data, ending)):
         raise Unreadable(mismatch)
     return reader(data, file)
 
@@ -169,11 +192,12 @@ _OFFICE = {
     ".pptx": b"ppt/presentation.xml",
     ".xlsx": b"xl/workbook.xml",
 }
+_ZIPPED = _OFFICE | ARCHIVES
 _SIGNATURES = (
     (b"%PDF-", "a PDF file", (".pdf",)),
-    (b"PK\x03\x04", "a zip archive", tuple(_OFFICE)),
+    (b"PK\x03\x04", "a zip archive", tuple(_ZIPPED)),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted office file", tuple(_OFFICE)),
-    (b"{\\rtf", "a Rich Text file", ()),
+    (b"{\\rtf", "a Rich Text file", (".rtf",)),
     (b"\x89PNG", "a PNG picture", ()),
     (b"\xff\xd8\xff", "a JPEG picture", ()),
     (b"\x1f\x8b", "a gzip file", ()),
@@ -184,7 +208,7 @@ def _mismatch(data: bytes, ending: str) -> str:
     """Return how the content contradicts the file's ending, or an empty text."""
     for signature, kind, endings in _SIGNATURES:
         if data.startswith(signature) and ending not in endings:
-            fitting = [one for one in endings if _OFFICE.get(one, signature) in data]
+            fitting = [one for one in endings if _ZIPPED.get(one, signature) in data]
             remedy = f"name it {fitting[0]}" if fitting else "convert it to text"
             return f"{kind} under the name of {ending}: {remedy}"
     return ""
@@ -306,18 +330,81 @@ def _office(data: bytes, file: SourceFile) -> Rows:
     return _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
 
 
+def _converted(data: bytes, file: SourceFile) -> Rows:
+    return _page(read_by_pandoc(data, file.id), file)
+
+
+def _restructured(data: bytes, file: SourceFile) -> Rows:
+    """Read reStructuredText by pandoc; where it is missing or gives up, as plain text."""
+    try:
+        return _converted(data, file)
+    except Unreadable:
+        return _text(data, file)
+
+
+def _code(data: bytes, file: SourceFile) -> Rows:
+    return _page(PageText(text=read_text(data), title=shortened(file.id)), file)
+
+
+def _mail(data: bytes, file: SourceFile) -> Rows:
+    """Read a message and what is attached to it, each as a document of its own."""
+    page, attachments = read_mail(data)
+    rows = [_page(page, file)]
+    skipped = list[Skipped]()
+    for number, attached in enumerate(attachments, 1):
+        place = printable(f"{file.path}:{number}")
+        inner = file.model_copy(update={"id": f"{file.id}/{attached.name}"})
+        try:
+            read = _read_or_explain(partial(_attached, attached.data), inner)
+        except Unreadable as reason:
+            skipped.append(Skipped(path=place, reason=f"{attached.name}: {reason}"))
+            continue
+        parts = [
+            replace(
+                part, path=place, metadata={**page.metadata, **part.metadata, "message": file.id}
+            )
+            for part in read.parts
+        ]
+        rows.append(read.model_copy(update={"parts": tuple(parts)}))
+        # No part stands at these places: parts there would count as unread.
+        skipped += (
+            Skipped(path=f"{place}.{one.path.rpartition(':')[2]}", reason=one.reason)
+            for one in read.skipped
+        )
+    return Rows(
+        parts=tuple(part for read in rows for part in read.parts),
+        dead_letters=tuple(letter for read in rows for letter in read.dead_letters),
+        skipped=tuple(skipped),
+    )
+
+
+def _attached(data: bytes, file: SourceFile) -> Rows:
+    """Read an attachment, whose id holds those of the messages around it."""
+    if file.id.lower().count(".eml/") > _MOST_MESSAGES:
+        raise Unreadable(f"attached to more than {_MOST_MESSAGES} messages, one in the other")
+    if _reader_of(file.id)[1]:
+        raise Unreadable("compressed: unpack it")
+    return _read(data, file)
+
+
 Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
-    **dict.fromkeys((".md", ".markdown", ".txt", ".log", ".rst", "readme"), _text),
+    **dict.fromkeys((".md", ".markdown", ".txt", ".log", "readme"), _text),
+    ".rst": _restructured,
     **dict.fromkeys((".html", ".htm", ".xhtml"), lambda data, file: _page(read_html(data), file)),
     **dict.fromkeys((".csv", ".tsv"), _table),
     ".json": _json,
     **dict.fromkeys((".jsonl", ".ndjson"), _jsonl),
     ".graphml": _graphml,
+    ".xml": lambda data, file: _page(read_xml(data, file.id), file),
+    ".eml": _mail,
+    **dict.fromkeys((".tex", ".rtf", ".ipynb"), _converted),
+    **dict.fromkeys(ENDINGS, _code),
 }
 _BINARY: dict[str, Reader] = {
     ".pdf": lambda data, file: _page(read_pdf(data), file, headings=False),
     **dict.fromkeys(_OFFICE, _office),
+    **dict.fromkeys(ARCHIVES, _converted),
 }
 
 

@@ -202,7 +202,7 @@ _BLOCKS = (
     "address aside center details dialog fieldset figure footer form header hgroup legend main "
     "summary"
 ).split()
-_HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
+_HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"], [role="doc-backlink"]'
 _BLANK_LINES = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
 _RAISED = "sup, msup > :nth-child(2), msubsup > :nth-child(3)"

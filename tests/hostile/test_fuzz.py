@@ -27,7 +27,10 @@ TEXT = st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace"))
 
 @pytest.mark.parametrize(
     "ending",
-    ["md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"],
+    [
+        *("md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"),
+        *("eml", "xml", "py"),
+    ],
 )
 @settings(max_examples=25)
 @given(content=st.binary(max_size=400) | TEXT)

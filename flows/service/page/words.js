@@ -124,7 +124,7 @@ const WORDS = {
   language_is: ["language {l}", "语言 {l}"],
 
   drop: ["Drop files or a folder here", "将文件或文件夹拖到此处"],
-  drop_hint: ["PDF, Word, PowerPoint, Excel, HTML, Markdown, text, CSV and JSON, up to 100 MB each.", "PDF、Word、PowerPoint、Excel、HTML、Markdown、文本、CSV 和 JSON，每个文件不超过 100 MB。"],
+  drop_hint: ["PDF, Word, PowerPoint, Excel, HTML, Markdown, text, CSV, JSON, XML, e-mails and source code, up to 100 MB each.", "PDF、Word、PowerPoint、Excel、HTML、Markdown、文本、CSV、JSON、XML、电子邮件和源代码，每个文件不超过 100 MB。"],
   choose_files: ["Choose files", "选择文件"],
   choose_folder: ["Choose a folder", "选择文件夹"],
   update: ["Update from sources ({n})", "从来源更新（{n}）"],
