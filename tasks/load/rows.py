@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from prompts.text.words import STOPWORDS
 from storage.errors import UsageError
-from storage.records import DeadLetter, Part, Record, Triple
+from storage.records import DeadLetter, Part, Record, Skipped, Triple
 from tasks.load.discover import SourceFile, printable
 from tasks.load.encodings import Unreadable
 from tasks.load.tables import MOST_CELLS, TableWriter, WrittenTables, markdown_tables
@@ -43,10 +43,11 @@ _WEIGHT = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 
 class Rows(Record):
-    """What one file holds: parts of documents, and the rows that failed."""
+    """What one file holds: parts of documents, the rows that failed, and what was not read."""
 
     parts: tuple[Part, ...]
     dead_letters: tuple[DeadLetter, ...]
+    skipped: tuple[Skipped, ...] = ()
 
 
 class BadRow(Exception):
