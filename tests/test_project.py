@@ -24,6 +24,7 @@ EXTRAS = {
     "langchain_core": "flows/frameworks/langchain_retriever.py",
     "llama_index": "flows/frameworks/llama_index_retriever.py",
     "peft": "tasks/train/lora.py",
+    "rapidocr": "tasks/load/pictures.py",
     "trl": "tasks/train/lora.py",
     "xllamacpp": "prompts/engine/gguf.py",
 }

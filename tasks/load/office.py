@@ -48,6 +48,7 @@ _DEFAULT_TITLES = frozenset(
 )
 _CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
+_DRAWN = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _PICTURE = re.compile(r'<img [^<>]*src="picture:(\d+)"[^<>]*>')
 _IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
 # Tags around text that mammoth skips with their text; it reads `w:ins`.
@@ -194,14 +195,36 @@ def _with_all_text(part: bytes) -> bytes:
 
 
 def _with_raised_text(part: bytes) -> bytes:
-    """Write the raised text of a slide as `^6`."""
+    """Write the raised text of a slide as `^6`, and its formulas as LaTeX.
+
+    python-pptx passes over a text box that holds a formula, and over the formula in it.
+    """
     tree = _parse(part)
+    if b":oMath" in part:
+        _write_formulas(tree)
     for run in tree.iter("{*}r"):
         look, words = run.find("{*}rPr"), run.find("{*}t")
         baseline = "" if look is None else look.get("baseline", "")
         if words is not None and baseline.isdecimal() and int(baseline):
             words.text = raised(words.text or "")
     return _serialize(tree)
+
+
+def _write_formulas(tree: "etree._Element") -> None:
+    # The import takes seconds.
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    for choice in list(tree.iterfind(".//{*}AlternateContent/{*}Choice")):
+        around = choice.getparent()
+        if around is not None and choice.find(".//{*}oMath") is not None:
+            for child in list(choice):
+                around.addprevious(child)
+            around.getparent().remove(around)
+    for formula in list(tree.iterfind(".//{*}p/{*}m")):
+        latex = [str(oMath2Latex(one).latex) for one in formula.iterfind(".//{*}oMath")]
+        run = etree.SubElement(formula.getparent(), f"{_DRAWN}r")
+        etree.SubElement(run, f"{_DRAWN}t").text = " ".join(f"${one}$" for one in latex)
+        formula.getparent().replace(formula, run)
 
 
 def _parse(part: bytes) -> "etree._Element":

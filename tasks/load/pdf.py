@@ -145,8 +145,8 @@ def _with_pictures(
 
     A page without lines is one picture. `seen` holds the pictures of the document.
     """
-    boxes = _pictures_on(page, lines)
-    if not boxes or not reader.works:
+    boxes = _pictures_on(page, lines) if reader.works else []
+    if not boxes:
         return Page(lines)
     scale = LONGEST_SIDE / max(page.get_size())
     bitmap = page.render(scale=scale)

@@ -256,7 +256,7 @@ def to_markdown(markup: str) -> str:
         text = _Converter().convert_soup(soup)
     except RecursionError as error:
         raise Unreadable("its markup is nested too deep") from error
-    text = clean(text).replace("\\\n", "\n")
+    text = clean(f"{text}\n").replace("\\\n", "\n")
     return _BLANK_LINES.sub("\n\n", _TRAILING.sub("", text)).strip("\n")
 
 

@@ -1,10 +1,12 @@
-"""Describe: what a picture in a document shows, in words that a search finds."""
+"""Picture: what a picture in a document shows, in words that a search finds."""
 
 import base64
 
 import dspy
 
 from prompts.engine.step import Step
+
+DESCRIPTION_TOKENS = 150  # a few sentences
 
 
 class DescribePicture(dspy.Signature):
@@ -25,10 +27,10 @@ class DescribePicture(dspy.Signature):
     description: str = dspy.OutputField()
 
 
-class Describe(Step):
+class ReadPicture(Step):
     """A picture and the text beside it → its description; empty without a model."""
 
-    step = "describe"
+    step = "picture"
     role = "describe"
     writes_in = "beside"
     task = DescribePicture
