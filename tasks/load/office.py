@@ -211,9 +211,7 @@ def _with_raised_text(part: bytes) -> bytes:
 
 
 def _write_formulas(tree: "etree._Element") -> None:
-    # The import takes seconds.
-    from markitdown.converter_utils.docx.math.omml import oMath2Latex
-
+    """Replace formulas by text, and a text box in two versions by the one with the formula."""
     for choice in list(tree.iterfind(".//{*}AlternateContent/{*}Choice")):
         around = choice.getparent()
         if around is not None and choice.find(".//{*}oMath") is not None:
@@ -221,10 +219,21 @@ def _write_formulas(tree: "etree._Element") -> None:
                 around.addprevious(child)
             around.getparent().remove(around)
     for formula in list(tree.iterfind(".//{*}p/{*}m")):
-        latex = [str(oMath2Latex(one).latex) for one in formula.iterfind(".//{*}oMath")]
         run = etree.SubElement(formula.getparent(), f"{_DRAWN}r")
-        etree.SubElement(run, f"{_DRAWN}t").text = " ".join(f"${one}$" for one in latex)
+        words = map(_formula, formula.iterfind(".//{*}oMath"))
+        etree.SubElement(run, f"{_DRAWN}t").text = " ".join(words)
         formula.getparent().replace(formula, run)
+
+
+def _formula(element: "etree._Element") -> str:
+    """Return a formula as LaTeX, or its letters where markitdown cannot write it."""
+    # The import takes seconds.
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    try:
+        return f"${oMath2Latex(element).latex}$"
+    except Exception:  # noqa: BLE001 -- it promises no types; one formula must not cost the file
+        return " ".join(word.text or "" for word in element.iter("{*}t"))
 
 
 def _parse(part: bytes) -> "etree._Element":
