@@ -1,7 +1,7 @@
 """Picture: the pictures of what was read become text, written by a model that sees."""
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 
 from prompts.engine.errors import BudgetSpent
@@ -19,7 +19,7 @@ from tasks.step import step
 BESIDE = 300  # characters before and after a picture, where its caption stands
 GAP = "\n\n"
 NO_TEXT = "nothing is recognised in it, and the model did not describe it"
-Describer = Callable[[str, bytes], Awaitable[str]]
+Describer = Callable[[str, bytes], Coroutine[object, object, str]]
 
 
 @step("picture", PATIENT, asks_model=True)

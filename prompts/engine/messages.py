@@ -79,8 +79,9 @@ def content_of(text: str, pictures: Sequence[str]) -> str | list[dict[str, objec
     """The content of a message in OpenAI's form: its text, or parts where it has pictures."""
     if not pictures:
         return text
-    shown = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
-    return [{"type": "text", "text": text}, *shown]
+    parts: list[dict[str, object]] = [{"type": "text", "text": text}]
+    parts += [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ def _pictures_of(shapes: Iterable[BaseShape]) -> Iterator[Picture | PlaceholderP
 
 
 def _content(picture: Picture | PlaceholderPicture) -> bytes:
-    return picture.image.blob
+    return bytes(picture.image.blob)
 
 
 def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> bytes:
@@ -231,7 +231,8 @@ def _formula(element: "etree._Element") -> str:
     from markitdown.converter_utils.docx.math.omml import oMath2Latex
 
     try:
-        return f"${oMath2Latex(element).latex}$"
+        written = oMath2Latex(element)  # type: ignore[no-untyped-call]
+        return f"${written.latex}$"
     except Exception:  # noqa: BLE001 -- it promises no types; one formula must not cost the file
         return " ".join(word.text or "" for word in element.iter("{*}t"))
 

@@ -153,7 +153,8 @@ def _with_pictures(
     drawn, place = bitmap.to_pil().convert("RGB"), bitmap.get_posconv(page)
     if not lines:
         readings, found = reading_lines(reader.read(drawn))
-        return Page(found, readings, *drawn.size, "" if found else reader.marker(drawn))
+        figure = "" if found else reader.marker(drawn)
+        return Page(found, readings, drawn.width, drawn.height, figure)
     kept = list[Reading]()
     for box in boxes:
         (x, y), (to_x, to_y) = place.to_bitmap(*box[:2]), place.to_bitmap(*box[2:])
@@ -181,7 +182,7 @@ def _with_pictures(
             shown.append(Line((Cell(marker, box.left, box.right),), box.bottom, _LEAST_SIDE))
         at = _place_among(lines, box)
         lines[at:at] = shown
-    return Page(lines, kept, *drawn.size)
+    return Page(lines, kept, drawn.width, drawn.height)
 
 
 def _pictures_on(page: pypdfium2.PdfPage, lines: Sequence[Line]) -> list[_Box]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, Protocol
 from zipfile import BadZipFile
 
@@ -44,12 +45,10 @@ class Kept(Protocol):
 
 
 @cache
-def _engine() -> Any | None:
-    """Return RapidOCR with the models in its package, or None where the extra is missing."""
-    try:
-        from rapidocr import RapidOCR  # an extra
-    except ImportError:
-        return None
+def _engine() -> Any:
+    """Return RapidOCR with the models in its package."""
+    from rapidocr import RapidOCR  # an extra; the import takes seconds
+
     return RapidOCR(params={"Global.log_level": "critical"})
 
 
@@ -64,7 +63,7 @@ class PictureReader:
     @property
     def recognizes(self) -> bool:
         """Whether text in pictures can be recognised."""
-        return _engine() is not None
+        return find_spec("rapidocr") is not None
 
     @property
     def works(self) -> bool:
@@ -76,8 +75,7 @@ class PictureReader:
 
         Empty where the extra is missing, and where there is no text.
         """
-        engine = _engine()
-        if engine is None:
+        if not self.recognizes:
             return []
         size = f"{picture.width}x{picture.height}"
         digest = hashlib.sha256(picture.tobytes()).hexdigest()
@@ -85,7 +83,7 @@ class PictureReader:
         if self.kept is not None and (known := self.kept.get(key)):
             return [Reading(*row) for row in json.loads(known)]
         with _WORKING:
-            found = engine(picture)
+            found = _engine()(picture)
         readings = [
             _reading(box, text, float(score), picture.height)
             for box, text, score in zip(
