@@ -231,10 +231,10 @@ def _formula(element: "etree._Element") -> str:
     from markitdown.converter_utils.docx.math.omml import oMath2Latex
 
     try:
-        written = oMath2Latex(element)  # type: ignore[no-untyped-call]
-        return f"${written.latex}$"
+        latex = str(oMath2Latex(element).latex)  # type: ignore[no-untyped-call]
     except Exception:  # noqa: BLE001 -- it promises no types; one formula must not cost the file
         return " ".join(word.text or "" for word in element.iter("{*}t"))
+    return f"${latex}$"
 
 
 def _parse(part: bytes) -> "etree._Element":
