@@ -56,12 +56,14 @@ from flows.runners import open_runner
 from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent
+from prompts.picture import ReadPicture
 from storage.errors import BudgetReached
 from storage.records import Chunk
 from storage.run_records import NO_BUDGET, Budget, IndexReport
 from storage.staging import Staging
 from tasks.communities import partition_by
 from tasks.load.sources import PathOrGraph, load
+from tasks.picture import describe
 
 logger = logging.getLogger(__name__)
 
@@ -156,7 +158,10 @@ async def build_index(
     Raises the errors of `storage.errors`; the current generation then stays as it was.
     """
     started, published = time.monotonic(), None
-    loaded = await load(sources)
+    reader = ReadPicture(runtime.models)
+    loaded = await load(sources, runtime.models.cache, not reader.is_offline)
+    if loaded.figures:
+        loaded = await describe(loaded, reader)
     runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)
     changes = await sync(loaded, options.full, options.allow_removals, runtime)
     if changes.retry or not nothing_new(changes, runtime):

@@ -312,7 +312,7 @@ def shared_budgets(
     return lambda server: CallBudget(database, server, rpm, tpm)
 
 
-INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report")
+INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report", "describe")
 ASKING: tuple[Role, ...] = (
     "rewrite",
     "classify",

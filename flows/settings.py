@@ -34,7 +34,7 @@ from prompts.engine.effort import (
 )
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.providers import OFFLINE, GgufSettings, ModelChoice
-from prompts.engine.roles import BACKGROUND, ROLES, CallSettings, Role
+from prompts.engine.roles import BACKGROUND, ROLES, SEES, CallSettings, Role
 from prompts.engine.spending import window_of
 from prompts.schema import AttributeType, KindType, RelationType, Schema
 from prompts.tailoring import (
@@ -145,7 +145,7 @@ class Settings(AllAreas, BaseSettings):
 
     def _choice(self, role: Role) -> ModelChoice | None:
         own = self.roles.get(role, RoleSettings())
-        name = own.model or self.lm
+        name = own.model or (OFFLINE if role == SEES else self.lm)
         if name == OFFLINE:
             return None
         # The common address and key must not be sent to another provider.

@@ -294,7 +294,7 @@ _MADE = """
     UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal ORDER BY 1
 """
 # Generations of earlier versions lack these (`schema_added.sql`).
-_ADDED = re.compile(r"CREATE TABLE (?:propositions|proposition_inputs)\(")
+_ADDED = re.compile(r"CREATE TABLE (?:propositions|proposition_inputs|recognized)\(")
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 

@@ -23,7 +23,17 @@ from storage.database import (
     sparse_counts,
 )
 from storage.errors import UnknownDocument
-from storage.records import Chunk, Document, DocumentText, Part, Record, Table, Triple, by_key
+from storage.records import (
+    Chunk,
+    Document,
+    DocumentText,
+    Part,
+    Recognized,
+    Record,
+    Table,
+    Triple,
+    by_key,
+)
 
 _BATCH = 5_000  # documents whose parts become rows at one time
 _PART = (
@@ -31,6 +41,9 @@ _PART = (
     "tables"
 )
 _TABLES = TypeAdapter(tuple[Table, ...])
+
+
+_RECOGNIZED = ("document", "part", "start_at", "end_at", "page", "box", "confidence")
 
 
 def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
@@ -67,7 +80,15 @@ def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _part(row: Row, document_text: str) -> Part:
+def _recognized_rows(documents: Sequence[Document]) -> Iterator[tuple[object, ...]]:
+    """Yield the columns of `_RECOGNIZED`; `part` is the ordinal of the part."""
+    for document in documents:
+        for ordinal, part in enumerate(document.parts):
+            for it in part.recognized:
+                yield (part.document, ordinal, it.start, it.end, it.page, it.box, it.confidence)
+
+
+def _part(row: Row, document_text: str, recognized: Sequence[Recognized] = ()) -> Part:
     document, source, path, kind, title, start, end, own_text, triples, metadata, pages, tables = (
         row
     )
@@ -83,6 +104,7 @@ def _part(row: Row, document_text: str) -> Part:
         metadata=json.loads(metadata),
         pages=tuple(pages),
         tables=_TABLES.validate_json(tables),
+        recognized=tuple(recognized),
     )
 
 
@@ -232,7 +254,33 @@ class DocumentStore(Store):
         where, parameters = selection("document", texts)
         sql = f"SELECT {_PART} FROM parts WHERE {where} ORDER BY document, ordinal"
         rows = self._db.rows(sql, parameters)
-        return by_key((row[0], _part(row, texts[row[0]])) for row in rows)
+        read = self._recognized(texts)
+        numbered = by_key((row[0], row) for row in rows)
+        return {
+            document: [
+                _part(row, texts[document], read.get((document, ordinal), ()))
+                for ordinal, row in enumerate(group)
+            ]
+            for document, group in numbered.items()
+        }
+
+    def _recognized(self, documents: Collection[str]) -> dict[tuple[str, int], list[Recognized]]:
+        """Return what was recognised in the parts of documents, by document and ordinal."""
+        if not self._db.has_table("recognized"):  # in a generation of an earlier version
+            return {}
+        where, parameters = selection("document", documents)
+        order = "document, part, start_at, end_at"
+        sql = f"SELECT {', '.join(_RECOGNIZED)} FROM recognized WHERE {where} ORDER BY {order}"
+        return by_key(
+            ((document, part), Recognized(start, end, page, tuple(box), confidence))
+            for document, part, start, end, page, box, confidence in self._db.rows(sql, parameters)
+        )
+
+    def _delete(self, ids: Collection[str]) -> None:
+        """Remove documents with their parts."""
+        self._db.delete("documents", "id", ids)
+        self._db.delete("parts", "document", ids)
+        self._db.delete("recognized", "document", ids)
 
     def chunks(
         self, ids: Collection[str] | None = None, documents: Collection[str] | None = None
@@ -264,8 +312,7 @@ class DocumentStore(Store):
         with self._db.transaction():
             ids = [d.id for d in documents]
             self._readmit(documents)
-            self._db.delete("documents", "id", ids)
-            self._db.delete("parts", "document", ids)
+            self._delete(ids)
             metadata = [json.dumps(d.metadata, ensure_ascii=False) for d in documents]
             fields = ("id", "title", "text", "language", "hash", "pages")
             self._db.insert_records("documents", documents, fields, {"metadata": metadata})
@@ -274,6 +321,7 @@ class DocumentStore(Store):
                 batch = documents[start : start + _BATCH]
                 rows = [row for document in batch for row in _part_rows(document)]
                 self._db.insert_rows("parts", columns, rows)
+            self._db.insert_rows("recognized", _RECOGNIZED, list(_recognized_rows(documents)))
 
     def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
         """Replace all chunks of these documents and of those that the chunks belong to.
@@ -302,8 +350,7 @@ class DocumentStore(Store):
             where, parameters = selection("document", ids)
             chunks = self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters)
             self._drop_chunks(chunks)
-            self._db.delete("documents", "id", ids)
-            self._db.delete("parts", "document", ids)
+            self._delete(ids)
 
     def forget(self, document: str, texts: Collection[str] = ()) -> None:
         """Keep an id and the hashes of its texts out from now on; this removes nothing."""

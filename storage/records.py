@@ -78,12 +78,28 @@ class Table:
     rows: tuple[tuple[Span | None, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """A piece of text that was recognised in a picture; the offsets count in the text of the part.
+
+    `box` is left, top, right and bottom as shares of the width and height of the page, or of the
+    picture in a document whose pages are not drawn (`page` is None where it has none).
+    `confidence` is 0-1.
+    """
+
+    start: int
+    end: int
+    page: int | None
+    box: tuple[float, float, float, float]
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What one source says about one document: a text, or triples, one per line of `text`.
 
     `pages` holds the offset in `text` of each page (empty where the format has no pages), `tables`
-    the tables in it.
+    the tables in it, `recognized` what was read in pictures.
     """
 
     document: str
@@ -96,6 +112,7 @@ class Part:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
+    recognized: tuple[Recognized, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -160,6 +177,11 @@ class Document(DocumentText):
     def tables(self) -> tuple[Table, ...]:
         """The tables of the first part. The text begins with it, so their places hold in both."""
         return self.parts[0].tables if self.parts else ()
+
+    @property
+    def recognized(self) -> tuple[Recognized, ...]:
+        """What was recognised in pictures of the first part; as with tables, its places hold."""
+        return self.parts[0].recognized if self.parts else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ EXTRAS = {
     "psycopg": "storage/pgvector_store.py",
     "qdrant_client": "storage/qdrant_store.py",
     "pypandoc": "tasks/load/pandoc.py",
+    "rapidocr": "tasks/load/pictures.py",
     "trl": "tasks/train/lora.py",
     "usearch": "storage/usearch_store.py",
     "xllamacpp": "prompts/engine/gguf.py",

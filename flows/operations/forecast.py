@@ -22,6 +22,9 @@ from flows.indexing.pace import (
 from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
+from prompts.engine.messages import PICTURE_TOKENS
+from prompts.engine.roles import SEES
+from prompts.picture import DESCRIPTION_TOKENS, ReadPicture
 from prompts.propositions import ListStatements
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
@@ -30,13 +33,15 @@ from tasks.chunk import chunk
 from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
+from tasks.picture import described_before
 from tasks.propositions import proposition_inputs
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """What a run would do: `passages` of the next generation, of which `unread` are extracted and
-    `new` embedded; `changed` is the number of passages that each step works on.
+    `new` embedded; `changed` is the number of passages that each step works on, `pictures` that of
+    pictures to describe.
     """
 
     changes: SourceChanges
@@ -44,6 +49,7 @@ class RunPlan:
     unread: Sequence[Chunk]
     new: Sequence[Chunk]
     changed: Mapping[str, int]
+    pictures: int
 
 
 async def forecast(
@@ -58,6 +64,8 @@ async def forecast(
     plan, rates = await _plan(sources, options, runtime), step_rates(runtime)
     made = [step for step, maker in runtime.makers.items() if not maker.is_offline]
     steps = [_step(step, plan, rates[step], runtime) for step in made]
+    if plan.pictures:
+        steps.append(_pictures(plan, runtime))
     if isinstance(runtime.embedder, ApiEmbedder):
         steps.append(_embedding(plan, runtime.embedder, runtime))
     steps = [step for step in steps if step.calls]
@@ -95,8 +103,10 @@ def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tup
 
 
 async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
-    settings = runtime.settings
-    changes = await sync(await load(sources), options.full, options.allow_removals, runtime)
+    settings, reader = runtime.settings, ReadPicture(runtime.models)
+    loaded = await load(sources, runtime.models.cache, not reader.is_offline)
+    loaded, pictures = await described_before(loaded, reader)
+    changes = await sync(loaded, options.full, options.allow_removals, runtime)
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
     put = {document.id for document in changes.plan.put}
     authors, earlier = runtime.authors, runtime.authors
@@ -124,7 +134,7 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
         texts = [passage for passage in passages if passage.kind != "triples"]
         unlisted = [it for it in texts if listed.get(it.id) != proposition_inputs(it, author)]
         changed[ListStatements.step] = len(unlisted)
-    return RunPlan(changes, passages, unread, new, changed)
+    return RunPlan(changes, passages, unread, new, changed, pictures)
 
 
 def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepForecast:
@@ -153,6 +163,21 @@ def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepFor
         output_tokens=used[1],
         cost_usd=lm.terms.price.cost(*used) if lm and lm.terms.price else None,
         basis="history" if rate.known else "rule",
+    )
+
+
+def _pictures(plan: RunPlan, runtime: Runtime) -> StepForecast:
+    """Forecast the descriptions of pictures: of each a few sentences."""
+    lm = runtime.models.lm(SEES)
+    used = plan.pictures * PICTURE_TOKENS, plan.pictures * DESCRIPTION_TOKENS
+    return StepForecast(
+        step=ReadPicture.step,
+        model=lm.model,
+        calls=plan.pictures,
+        input_tokens=used[0],
+        output_tokens=used[1],
+        cost_usd=lm.terms.price.cost(*used) if lm.terms.price else None,
+        basis="rule",
     )
 
 

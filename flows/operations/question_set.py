@@ -63,5 +63,5 @@ async def _chunks(sources: Sequence[str], runtime: Runtime) -> list[Chunk]:
         with runtime.workspace.read() as generation:
             return generation.documents.chunks()
     settings = runtime.settings
-    loaded = await load(sources)
+    loaded = await load(sources, runtime.models.cache)
     return await chunk(compose(loaded.parts), settings.chunk_tokens, settings.chunk_overlap)

@@ -86,7 +86,7 @@ async def _sample(
     sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime
 ) -> list[Chunk]:
     settings = runtime.settings
-    loaded = await load(sources)
+    loaded = await load(sources, runtime.models.cache)
     documents = some_documents(compose(loaded.parts), MOST_DOCUMENTS, options.seed)
     chunks = await chunk(documents, settings.chunk_tokens, settings.chunk_overlap)
     chosen = some_passages(chunks, options.tokens or settings.policy().limits.answer, options.seed)

@@ -32,7 +32,7 @@ from storage.graph_records import (
 )
 from storage.layout import size_of
 from storage.provenance import SCHEMA
-from storage.records import Record, Scalar, by_key
+from storage.records import Recognized, Record, Scalar, by_key
 from storage.run_records import UsageRow
 from storage.workspace import Generation, WorkspaceProblem
 from storage.workspace_db import RunRow
@@ -64,7 +64,9 @@ class PassageSpan(TextSpan):
 
 
 class SourceText(Record):
-    """A document's text as offsets count it, its sources and its passages."""
+    """A document's text as offsets count it, its sources, its passages, and the boxes of what was
+    recognised in pictures.
+    """
 
     document: str
     title: str
@@ -75,6 +77,7 @@ class SourceText(Record):
     sources: tuple[str, ...]
     generation: int
     spans: tuple[PassageSpan, ...] = ()
+    recognized: tuple[Recognized, ...] = ()
 
 
 def list_documents(
@@ -112,6 +115,7 @@ def source_text(generation: Generation, document: str) -> SourceText:
         metadata=dict(stored.metadata),
         sources=tuple(sorted({part.source for part in stored.parts})),
         spans=spans,
+        recognized=stored.recognized,
         generation=generation.number,
     )
 

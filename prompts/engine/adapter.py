@@ -2,8 +2,8 @@
 
 The system message is `Step: <name>`, the instruction and the form of the answer. Examples are
 turns of a user and a model. The last user message has a line `[[ ## field ## ]]` before each input
-that is not empty; the input is a neutralised string, or JSON on one line. The answer is one JSON
-object with the signature's output fields, or tab-separated records.
+that is not empty; the input is a neutralised string, or JSON on one line. Pictures come after it.
+The answer is one JSON object with the signature's output fields, or tab-separated records.
 """
 
 import hashlib
@@ -19,7 +19,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from prompts.engine.json_reading import number_of, read_object
-from prompts.engine.messages import REPEATED, Doubtful, Message, NotAsAsked, Schema, memo
+from prompts.engine.messages import (
+    REPEATED,
+    Doubtful,
+    Message,
+    NotAsAsked,
+    Schema,
+    content_of,
+    memo,
+)
 from prompts.engine.prompt_guard import neutralise, neutralised, restore
 
 Signature = type[dspy.Signature]
@@ -63,7 +71,10 @@ class StepAdapter(dspy.Adapter):
     ) -> list[dict[str, Any]]:
         """The messages of a call, as DSPy's LMs take them."""
         messages = self.messages(signature.__name__, signature, demos, inputs)
-        return [{"role": message.role, "content": message.content} for message in messages]
+        return [
+            {"role": message.role, "content": content_of(message.content, message.pictures)}
+            for message in messages
+        ]
 
     def parse(self, signature: Signature, completion: str) -> dict[str, object]:
         """The outputs of an answer. Raises NotAsAsked."""
@@ -276,11 +287,13 @@ def user_message(
     if missing and whole:
         raise TypeError(f"The step needs the input {missing[0]!r}.")
     given = [(name, inputs[name]) for name in signature.input_fields if name in inputs]
-    shown = [(name, value) for name, value in given if value not in ("", [])]
+    pictures = tuple(value.url for _, value in given if isinstance(value, dspy.Image))
+    written = [(name, value) for name, value in given if not isinstance(value, dspy.Image)]
+    shown = [(name, value) for name, value in written if value not in ("", [])]
     parts = [f"[[ ## {name} ## ]]\n{_shown(value)}" for name, value in shown]
     if language:
         parts.append(f"Write in {neutralise(language)}.")
-    return Message("user", "\n\n".join(parts))
+    return Message("user", "\n\n".join(parts), pictures)
 
 
 def _shown(value: object) -> str:

@@ -22,7 +22,7 @@ from openai.types.chat import ChatCompletion
 
 from prompts.engine.bridge import run_anywhere
 from prompts.engine.key_masking import keep_secret, secrets_of_address
-from prompts.engine.messages import Call, visible_so_far
+from prompts.engine.messages import Call, content_of, visible_so_far
 from prompts.engine.providers import Endpoint, without_user
 from prompts.engine.refusals import LONGEST_REPLY, Habits, refused, unreachable
 from prompts.engine.streaming import ShownText, repeats_itself
@@ -148,7 +148,7 @@ class ChatServer:
 
     def _body(self, request: lm15.Request) -> dict[str, Any]:
         config, form = request.config, request.config.response_format
-        messages = [{"role": it.role, "content": text_of(it.parts)} for it in request.messages]
+        messages = [{"role": it.role, "content": _content(it.parts)} for it in request.messages]
         if request.system:
             messages.insert(0, {"role": "system", "content": request.system})
         if form is not None and form["type"] == "json_schema":
@@ -198,6 +198,12 @@ class ChatServer:
 def text_of(parts: Any) -> str:
     """The text of a message's parts."""
     return "".join(part.text for part in parts if isinstance(part, lm15.TextPart))
+
+
+def _content(parts: Any) -> str | list[dict[str, object]]:
+    """The content of a message in OpenAI's form."""
+    pictures = [part for part in parts if isinstance(part, lm15.ImagePart)]
+    return content_of(text_of(parts), [f"data:{it.media_type};base64,{it.data}" for it in pictures])
 
 
 def _status_in(answer: Any) -> int:

@@ -450,7 +450,7 @@ class ServedLM(dspy.LM):
             **{name: value for name, value in extra if name in SAMPLING},
         )
         model = self.model if self.given is None else self.given.model
-        messages = tuple(lm15.Message(turn.role, (lm15.TextPart(turn.content),)) for turn in turns)
+        messages = tuple(lm15.Message(turn.role, parts_of(turn)) for turn in turns)
         return lm15.Request(model=model, messages=messages, system=system or None, config=config)
 
     def _learn(
@@ -546,6 +546,13 @@ class ServedLM(dspy.LM):
     def _paid(self, reply: Reply) -> Spent:
         tokens, price = (reply.input_tokens, reply.output_tokens), self.terms.price
         return Spent(1, *tokens, cost_usd=price.cost(*tokens) if price else None)
+
+
+def parts_of(message: Message) -> tuple[lm15.TextPart | lm15.ImagePart, ...]:
+    """The text of a message, then its pictures."""
+    addresses = (url.removeprefix("data:").partition(";base64,") for url in message.pictures)
+    pictures = (lm15.ImagePart(media_type=kind, data=data) for kind, _, data in addresses)
+    return lm15.TextPart(message.content), *pictures
 
 
 def _read_finally(read: Callable[[str], T], text: str) -> T:

@@ -17,6 +17,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Schema = dict[str, object]
 CUT = "…"  # the last line of an answer that was cut
+PICTURE_TOKENS = 1_600  # of a picture of 1,024 pixels a side, at most, as Anthropic counts them
 REPEATED = 3  # an answer goes round when it says the same thing this often
 # The first bytes (UTF-16) of all characters but ideographs, kana and hangul.
 _NARROW = bytes(byte for byte in range(256) if not (0x2E <= byte <= 0x9F or 0xAC <= byte <= 0xD7))
@@ -63,10 +64,24 @@ class Doubtful(NotAsAsked):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation with a model."""
+    """One turn of a conversation with a model, and the pictures in it as `data:` addresses."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    pictures: tuple[str, ...] = ()
+
+    @property
+    def picture_tokens(self) -> int:
+        return PICTURE_TOKENS * len(self.pictures)
+
+
+def content_of(text: str, pictures: Sequence[str]) -> str | list[dict[str, object]]:
+    """The content of a message in OpenAI's form: its text, or parts where it has pictures."""
+    if not pictures:
+        return text
+    parts: list[dict[str, object]] = [{"type": "text", "text": text}]
+    parts += [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +108,7 @@ class Call:
 
     def key(self, address: str, model: str) -> str:
         """The cache key: a hash of everything that the answer depends on."""
-        messages = [(message.role, message.content) for message in self.messages]
+        messages = [(it.role, it.content, *it.pictures) for it in self.messages]
         sampling = [self.max_tokens, self.temperature, self.variant, dict(self.extra)]
         parts = [address, model, messages, self.schema, *sampling]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
@@ -120,11 +135,12 @@ class Call:
 
     def tokens(self) -> int:
         """The input tokens, estimated."""
-        return sum(rough_tokens(message.content) + 4 for message in self.messages)
+        return sum(rough_tokens(it.content) + 4 + it.picture_tokens for it in self.messages)
 
     def most_tokens(self) -> int:
         """An upper bound of the input tokens."""
-        return most_tokens([message.content for message in self.messages])
+        texts = most_tokens([message.content for message in self.messages])
+        return texts + sum(message.picture_tokens for message in self.messages)
 
     def least_tokens(self) -> int:
         """A lower bound of the input tokens: one a word, one for three ideographs."""

@@ -38,7 +38,7 @@ from prompts.engine.providers import (
     without_user,
 )
 from prompts.engine.refusals import HABITS, Habits
-from prompts.engine.roles import ROLES, CallSettings, Role, priority
+from prompts.engine.roles import ROLES, SEES, CallSettings, Role, priority
 from prompts.engine.spending import Meter, SpendBudget, price_of
 from prompts.engine.transformers_lm import TransformersEngine
 
@@ -100,6 +100,11 @@ class Models:
                     f"{choice.name!r} labels passages and writes nothing: it cannot do the role "
                     f"{role!r}.",
                     "Set it as TRELLIS_LM_FILTER alone.",
+                )
+            if choice.is_local and role == SEES:
+                raise ModelMisconfigured(
+                    f"{choice.name!r} is called with text alone: it cannot do the role {role!r}.",
+                    "Serve a vision model with OpenAI's interface (vLLM, Ollama, llama.cpp).",
                 )
 
     @classmethod
@@ -191,7 +196,7 @@ class Models:
     def _model(self, role: Role) -> "ModelChoice | dspy.BaseLM | None":
         """The role's model, or the program's own where that takes precedence."""
         _check_role(role)
-        in_context, configured = lms_of_program()
+        in_context, configured = (None, None) if role == SEES else lms_of_program()
         choice = self.choices.get(role) or configured
         offline = isinstance(choice, ModelChoice) and choice.name == OFFLINE
         return in_context or (None if offline else choice)

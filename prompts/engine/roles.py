@@ -21,12 +21,15 @@ Role = Literal[
     "judge",
     "tune",
     "synthesize",
+    "describe",
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
 # Nobody waits for these with a question on the screen.
 BACKGROUND: frozenset[Role] = frozenset(
-    {"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"}
+    {"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize", "describe"}
 )
+# Most models see no pictures: this role has only the model that is set for it.
+SEES: Role = "describe"
 
 
 def priority(role: Role) -> int:

@@ -6,13 +6,22 @@ All three are zip archives; an encrypted one is an OLE container instead.
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from html import escape
+from typing import Any
 
 import mammoth
+import pptx
 from bs4 import BeautifulSoup
 from lxml import etree
+from pptx.shapes.base import BaseShape
+from pptx.shapes.group import GroupShape
+from pptx.shapes.picture import Picture
+from pptx.shapes.placeholder import PlaceholderPicture
 
 from tasks.load.encodings import Unreadable
+from tasks.load.pictures import InnerPictures, picture_reader
 from tasks.load.tables import MOST_CELLS
 from tasks.load.text import (
     LARGEST_DOCUMENT,
@@ -39,6 +48,8 @@ _DEFAULT_TITLES = frozenset(
 )
 _CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
+_DRAWN = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_PICTURE = re.compile(r'<img [^<>]*src="picture:(\d+)"[^<>]*>')
 _IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
 # Tags around text that mammoth skips with their text; it reads `w:ins`.
 _AROUND_TEXT = re.compile(rb"<(/?)w:(?:moveTo|customXml|dir|bdo|fldSimple)(?=[\s>])")
@@ -98,16 +109,33 @@ def _read_docx(data: bytes, title: str) -> PageText:
     # The import takes seconds.
     from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
+    pictures, texts = InnerPictures(), list[str]()
+
+    def noted(image: Any) -> dict[str, str]:
+        def read() -> bytes:
+            with image.open() as file:
+                return bytes(file.read())
+
+        texts.append(pictures.text_of(read))
+        return {"src": f"picture:{len(texts) - 1}"}
+
     result = mammoth.convert_to_html(
         pre_process_docx(io.BytesIO(_changed(data, "word/", _with_all_text))),
         style_map="p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh",
-        convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
+        convert_image=mammoth.images.img_element(noted),
     )
-    return PageText(text=to_markdown(result.value), title=title)
+    shown = [f"<br/>{escape(text)}<br/>".replace("\n", "<br/>") if text else "" for text in texts]
+    text = to_markdown(_PICTURE.sub(lambda found: shown[int(found[1])], result.value))
+    return PageText(
+        text=text,
+        title=title,
+        recognized=pictures.recognized_in(text),
+        unread=tuple(pictures.unread),
+    )
 
 
 def _read_pptx(data: bytes, title: str) -> PageText:
-    """Read each slide as a page: its title as a heading, texts, tables and notes."""
+    """Read each slide as a page: its title as a heading, texts, tables, notes and pictures."""
     # The import takes seconds.
     from markitdown import StreamInfo
     from markitdown.converters import PptxConverter
@@ -116,8 +144,33 @@ def _read_pptx(data: bytes, title: str) -> PageText:
     converter = PptxConverter()  # type: ignore[no-untyped-call]
     converted = converter.convert(changed, StreamInfo(extension=".pptx")).text_content
     texts = [clean(_IMAGE.sub("", text)).strip() for text in _SLIDE.split(converted)[1:]]
+    pictures = InnerPictures()
+    slides = pptx.Presentation(io.BytesIO(data)).slides if picture_reader().works else ()
+    for number, slide in enumerate(slides):
+        for picture in _pictures_of(slide.shapes):
+            found = pictures.text_of(partial(_content, picture), number + 1)
+            texts[number] = "\n\n".join(filter(None, (texts[number], found)))
     text, pages = join_pages(texts, ["\n\n"] * len(texts))
-    return PageText(text=text, title=title, pages=pages)
+    return PageText(
+        text=text,
+        title=title,
+        pages=pages,
+        recognized=pictures.recognized_in(text),
+        unread=tuple(pictures.unread),
+    )
+
+
+def _pictures_of(shapes: Iterable[BaseShape]) -> Iterator[Picture | PlaceholderPicture]:
+    """Yield the pictures of a slide, also those in groups."""
+    for shape in shapes:
+        if isinstance(shape, GroupShape):
+            yield from _pictures_of(shape.shapes)
+        elif isinstance(shape, Picture | PlaceholderPicture):
+            yield shape
+
+
+def _content(picture: Picture | PlaceholderPicture) -> bytes:
+    return bytes(picture.image.blob)
 
 
 def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> bytes:
@@ -143,14 +196,46 @@ def _with_all_text(part: bytes) -> bytes:
 
 
 def _with_raised_text(part: bytes) -> bytes:
-    """Write the raised text of a slide as `^6`."""
+    """Write the raised text of a slide as `^6`, and its formulas as LaTeX.
+
+    python-pptx passes over a text box that holds a formula, and over the formula in it.
+    """
     tree = _parse(part)
+    if b":oMath" in part:
+        _write_formulas(tree)
     for run in tree.iter("{*}r"):
         look, words = run.find("{*}rPr"), run.find("{*}t")
         baseline = "" if look is None else look.get("baseline", "")
         if words is not None and baseline.isdecimal() and int(baseline):
             words.text = raised(words.text or "")
     return _serialize(tree)
+
+
+def _write_formulas(tree: "etree._Element") -> None:
+    """Replace formulas by text, and a text box in two versions by the one with the formula."""
+    for choice in list(tree.iterfind(".//{*}AlternateContent/{*}Choice")):
+        around = choice.getparent()
+        if around is not None and choice.find(".//{*}oMath") is not None:
+            for child in list(choice):
+                around.addprevious(child)
+            around.getparent().remove(around)
+    for formula in list(tree.iterfind(".//{*}p/{*}m")):
+        run = etree.SubElement(formula.getparent(), f"{_DRAWN}r")
+        words = map(_formula, formula.iterfind(".//{*}oMath"))
+        etree.SubElement(run, f"{_DRAWN}t").text = " ".join(words)
+        formula.getparent().replace(formula, run)
+
+
+def _formula(element: "etree._Element") -> str:
+    """Return a formula as LaTeX, or its letters where markitdown cannot write it."""
+    # The import takes seconds.
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    try:
+        latex = str(oMath2Latex(element).latex)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 -- it promises no types; one formula must not cost the file
+        return " ".join(word.text or "" for word in element.iter("{*}t"))
+    return f"${latex}$"
 
 
 def _parse(part: bytes) -> "etree._Element":

@@ -12,13 +12,14 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
 
 import networkx as nx
+from pydantic import Field
 
 from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument, TooLittle, UsageError
@@ -33,6 +34,7 @@ from tasks.load.mail import read_mail
 from tasks.load.office import read_office
 from tasks.load.pandoc import ARCHIVES, read_by_pandoc
 from tasks.load.pdf import read_pdf
+from tasks.load.pictures import MARKER, PICTURES, READER, Kept, PictureReader, read_picture
 from tasks.load.rows import (
     MOST_DOCUMENTS,
     Rows,
@@ -73,23 +75,42 @@ _LARGEST_FILE = 1 << 30
 _BLOCK = 1 << 20
 _READINGS = 3
 # Files of many documents, or with pictures, may exceed LARGEST_DOCUMENT.
-_MAY_BE_LARGE = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx", ".eml", *ARCHIVES)
+_MAY_BE_LARGE = (
+    *(".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx", ".eml"),
+    *ARCHIVES,
+    *PICTURES,
+)
 _MOST_MESSAGES = 8  # messages that are attached to one another
 
 
 class Loaded(Record):
-    """What was read: the canonical keys of the sources, and the parts in their order."""
+    """What was read: the canonical keys of the sources, and the parts in their order.
+
+    `figures` are the pictures that a model is to describe: JPEG by what stands for each in texts.
+    """
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
     skipped: tuple[Skipped, ...]
     dead_letters: tuple[DeadLetter, ...]
+    figures: Mapping[str, bytes] = Field(default_factory=dict)
 
 
 @step("load")
-async def load(sources: Sequence[PathOrGraph]) -> Loaded:
-    """Read all that the named sources hold, in a thread; see `read_sources`."""
-    return await asyncio.to_thread(read_sources, sources)
+async def load(
+    sources: Sequence[PathOrGraph], kept: Kept | None = None, describes: bool = False
+) -> Loaded:
+    """Read all that the named sources hold, in a thread; see `read_sources`.
+
+    `kept` holds what was recognised in pictures; `describes`: a model will describe them.
+    """
+    reader = PictureReader(kept, describes)
+    token = READER.set(reader)
+    try:
+        loaded = await asyncio.to_thread(read_sources, sources)
+    finally:
+        READER.reset(token)
+    return loaded.model_copy(update={"figures": reader.figures})
 
 
 def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
@@ -117,6 +138,7 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
         if count > most:
             raise TooManyDocuments(most)
     read += [read_graph(graph, file) for file, graph in graphs.items()]
+    skipped += [note for rows in read for note in rows.skipped]
     parts, duplicates = _first_texts(part for rows in read for part in rows.parts)
     return Loaded(
         sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
@@ -198,8 +220,8 @@ _SIGNATURES = (
     (b"PK\x03\x04", "a zip archive", tuple(_ZIPPED)),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted office file", tuple(_OFFICE)),
     (b"{\\rtf", "a Rich Text file", (".rtf",)),
-    (b"\x89PNG", "a PNG picture", ()),
-    (b"\xff\xd8\xff", "a JPEG picture", ()),
+    (b"\x89PNG", "a PNG picture", PICTURES),
+    (b"\xff\xd8\xff", "a JPEG picture", (".jpg", *PICTURES)),
     (b"\x1f\x8b", "a gzip file", ()),
 )
 
@@ -263,18 +285,22 @@ def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
 
 def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
     """Return a file that is one document, whose title may be a heading in its text."""
+    path = printable(file.path)
+    words = MARKER.sub("", page.text)
     part = Part(
         document=file.id,
         source=file.source,
-        path=printable(file.path),
+        path=path,
         kind="text",
-        title=page.title or title_of(page.text, pretty_stem(file.id), page.metadata, headings),
+        title=page.title or title_of(words, pretty_stem(file.id), page.metadata, headings),
         text=not_empty(page.text),
         metadata={key: value for key, value in page.metadata.items() if key != "title"},
         pages=page.pages,
         tables=page.tables or markdown_tables(page.text),
+        recognized=page.recognized,
     )
-    return Rows(parts=(part,), dead_letters=())
+    notes = [Skipped(path=f"{path} (in part)", reason=reason) for reason in page.unread]
+    return Rows(parts=(part,), dead_letters=(), skipped=tuple(notes))
 
 
 def _text(data: bytes, file: SourceFile) -> Rows:
@@ -387,6 +413,10 @@ def _attached(data: bytes, file: SourceFile) -> Rows:
     return _read(data, file)
 
 
+def _picture(data: bytes, file: SourceFile) -> Rows:
+    return _page(read_picture(data, file.id), file, headings=False)
+
+
 Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
     **dict.fromkeys((".md", ".markdown", ".txt", ".log", "readme"), _text),
@@ -405,6 +435,7 @@ _BINARY: dict[str, Reader] = {
     ".pdf": lambda data, file: _page(read_pdf(data), file, headings=False),
     **dict.fromkeys(_OFFICE, _office),
     **dict.fromkeys(ARCHIVES, _converted),
+    **dict.fromkeys(PICTURES, _picture),
 }
 
 

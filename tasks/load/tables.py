@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import Literal, NamedTuple
@@ -214,14 +214,16 @@ def placed(text: str, written: Iterable[WrittenTables]) -> tuple[Table, ...]:
         lines = "\n".join(one.lines)
         start = text.find(lines, at)
         if start >= 0:
-            tables += [_moved(table, start) for table in one.tables]
+            tables += [moved_table(table, start.__add__) for table in one.tables]
             at = start + len(lines)
     return tuple(tables)
 
 
-def _moved(table: Table, by: int) -> Table:
+def moved_table(table: Table, place: Callable[[int], int]) -> Table:
+    """Return a table whose cells begin where `place` puts them, as long as before."""
+
     def moved(span: Span | None) -> Span | None:
-        return (span[0] + by, span[1] + by) if span else None
+        return (place(span[0]), place(span[0]) + span[1] - span[0]) if span else None
 
     rows = tuple(tuple(map(moved, row)) for row in table.rows)
     return replace(table, header=moved(table.header), rows=rows)

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from prompts.text.segment import heading_words
-from storage.records import Record, Scalar, Table
+from storage.records import Recognized, Record, Scalar, Table
 from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - others import it here
 from tasks.load.encodings import decode
 
@@ -31,13 +31,18 @@ _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 class PageText(Record):
-    """The text of a document, its title (or an empty one), and the offsets where pages start."""
+    """The text of a document, its title (or an empty one), and the offsets where pages start.
+
+    `unread` says what in it could not be read, and what to do.
+    """
 
     text: str
     title: str
     metadata: Mapping[str, Scalar] = Field(default_factory=dict)
     pages: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
+    recognized: tuple[Recognized, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def clean(text: str) -> str:
@@ -251,7 +256,7 @@ def to_markdown(markup: str) -> str:
         text = _Converter().convert_soup(soup)
     except RecursionError as error:
         raise Unreadable("its markup is nested too deep") from error
-    text = clean(text).replace("\\\n", "\n")
+    text = clean(f"{text}\n").replace("\\\n", "\n")
     return _BLANK_LINES.sub("\n\n", _TRAILING.sub("", text)).strip("\n")
 
 

@@ -117,7 +117,7 @@ LOCKED = (
 @pytest.mark.parametrize(
     ("pages", "trailer", "reason"),
     [
-        ([shown()], "", "no text (a scan has to be recognised first)"),
+        ([shown()], "", "no text"),
         ([shown("Secret")], LOCKED, "encrypted (a password is needed)"),
         ([], "", "has no pages"),
     ],

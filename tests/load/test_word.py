@@ -63,6 +63,46 @@ def test_raised_digits_of_a_slide_stay_raised(tmp_path: Path) -> None:
     assert read(tmp_path).text == "# Ponds\n10^6 litres of H2"
 
 
+MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+COMPATIBLE = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+FORMULA = (
+    f"<a14:m xmlns:a14='http://schemas.microsoft.com/office/drawing/2010/main'>"
+    f"<m:oMathPara xmlns:m='{MATH}'><m:oMath><m:f>{{}}<m:num><m:r><m:t>a</m:t></m:r></m:num>"
+    "<m:den><m:r><m:t>b</m:t></m:r></m:den></m:f></m:oMath></m:oMathPara></a14:m>"
+)
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [("<m:fPr/>", r"$\frac{a}{b}$"), ("", "a b")],
+    ids=["as LaTeX", "as words where markitdown fails"],
+)
+def test_a_formula_on_a_slide_is_read(properties: str, said: str, tmp_path: Path) -> None:
+    show = pptx.Presentation()
+    box = show.slides.add_slide(show.slide_layouts[6]).shapes.add_textbox(0, 0, 9_000, 9_000)
+    box.text_frame.text = "The share is "
+    show.save(str(tmp_path / "made"))
+    with (
+        zipfile.ZipFile(tmp_path / "made") as made,
+        zipfile.ZipFile(tmp_path / "a.pptx", "w") as to,
+    ):
+        for name in made.namelist():
+            part = made.read(name).decode("utf-8", "surrogateescape")
+            if name == "ppt/slides/slide1.xml":
+                part = part.replace("</a:p>", f"{FORMULA.format(properties)}</a:p>")
+                part = part.replace(
+                    "<p:sp>",
+                    f"<mc:AlternateContent xmlns:mc='{COMPATIBLE}'><mc:Choice><p:sp>",
+                )
+                part = part.replace(
+                    "</p:sp>",
+                    "</p:sp></mc:Choice><mc:Fallback><p:sp/></mc:Fallback></mc:AlternateContent>",
+                )
+            to.writestr(name, part.encode("utf-8", "surrogateescape"))
+    (tmp_path / "made").unlink()
+    assert read(tmp_path).text == f"The share is {said}"
+
+
 def test_an_encrypted_part_is_reported(tmp_path: Path) -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:

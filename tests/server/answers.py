@@ -414,6 +414,12 @@ def describe(fields: Fields) -> Answered:
     return {"description": f"On {', '.join(things)}."[:6000]}
 
 
+def picture(fields: Fields) -> Answered:
+    """A chart of the last name beside it."""
+    named = _names_in([_text(fields, "beside")])
+    return {"description": f"Bar chart of {['nothing', *named][-1]}. The highest bar is 412."}
+
+
 def users(fields: Fields) -> Answered:
     """Numbered users, each with numbered tasks."""
     many, tasks = int(_text(fields, "users")), int(_text(fields, "tasks"))
@@ -478,7 +484,7 @@ _RULES = (
     *(extract, glean, resolve, summarize, relate, report, tune),
     *(rewrite, keywords, route, choose, structurize, decompose, answer, direct),
     *(agent, plan, plan_table, rate, partial, explore, subquestions, relevance, hypothesize),
-    *(recognize, propositions),
+    *(recognize, propositions, picture),
     *(judge, grade, describe, users, ask_whole, ask_part, check_question),
 )
 RULES: Mapping[str, Rule] = {

@@ -154,7 +154,14 @@ def texts_of(body: Json) -> list[str]:
 def _messages(body: Json) -> Sequence[tuple[str, str]]:
     given = body.get("messages")
     turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
-    return [(str(turn.get("role")), str(turn.get("content") or "")) for turn in turns]
+    return [(str(turn.get("role")), _written(turn.get("content"))) for turn in turns]
+
+
+def _written(content: object) -> str:
+    """The text of a turn, whose content is a text or, with pictures, a list of parts."""
+    if isinstance(content, list):
+        return "\n".join(str(part["text"]) for part in content if part["type"] == "text")
+    return str(content or "")
 
 
 def _system(body: Json) -> str:
