@@ -73,12 +73,20 @@ _FEW_VALUES = 16
 class Database:
     """One DuckDB connection: a read-only one serves threads in parallel, a writable one in turn.
 
-    Every method that runs SQL raises StorageError where the file or its disk fails.
+    Every method that runs SQL raises StorageError where the file or its disk fails. A part shows
+    some documents of a file, but all of its vectors.
     """
 
-    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: duckdb.DuckDBPyConnection,
+        read_only: bool,
+        is_part: bool = False,
+    ) -> None:
         self.path = path
         self.read_only = read_only
+        self.is_part = is_part
         self._opened: duckdb.DuckDBPyConnection | None = connection
         self._lock = threading.RLock()
         self._in_transaction = False
@@ -133,7 +141,7 @@ class Database:
         """
         with faults_told(path, _DAMAGED):
             connection = duckdb.connect(config={"threads": 1, "temp_directory": f"{path}.tmp"})
-            database = cls(path, connection, read_only=True)
+            database = cls(path, connection, read_only=True, is_part=True)
         try:
             database.execute(_schema("schema.sql"))
             database.execute(_schema("schema_added.sql"))
