@@ -98,7 +98,7 @@ def serve(workspace: Path, server: Server) -> Iterator[Served]:
             if name not in {"workspace", "graph_schema"}:
                 patch.setenv(f"TRELLIS_{name.upper()}", text)
         with client_of(workspace, keys[2][0], keys=[row for _, row in keys]) as whole:
-            clients = [
+            ask, edit = (
                 httpx.Client(
                     base_url=whole.base_url,
                     headers={"authorization": f"Bearer {key}"},
@@ -106,8 +106,8 @@ def serve(workspace: Path, server: Server) -> Iterator[Served]:
                     trust_env=False,
                 )
                 for key, _ in keys[:2]
-            ]
-            yield Served(*clients, whole)
+            )
+            yield Served(ask, edit, whole)
 
 
 # --- every route ---

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import jwt
@@ -93,9 +94,7 @@ NOW = int(time.time())
         {"sub": None},
     ],
 )
-async def test_a_token_that_is_not_meant_is_refused(
-    issuer: Issuer, claims: dict[str, object]
-) -> None:
+async def test_a_token_that_is_not_meant_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     with pytest.raises(KeyMissing, match="not valid"):
         await reader(issuer).caller(issuer.token(groups="staff", **claims))
 
