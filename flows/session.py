@@ -2,8 +2,9 @@
 
 import asyncio
 import atexit
+import logging
 import threading
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from prompts.engine.messages import rough_tokens
 from prompts.schema import Schema
 from prompts.text.names_zh import tagged
 from storage.columns import column_of
+from storage.errors import FilterError, NothingMatches, NothingToRead
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.memory import Memory
@@ -26,6 +28,7 @@ from storage.provenance import SCHEMA
 from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
 from tasks.facts.answer import TypedGraph
+from tasks.part import fill_part
 from tasks.question_similarity import QuestionFeatures
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.read_reports.points import CitedDocuments
@@ -36,6 +39,8 @@ from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Vocabulary
 from tasks.traverse.plan import TraversalGraph
+
+logger = logging.getLogger(__name__)
 
 DocumentT = TypeVar("DocumentT", bound=DocumentText)
 
@@ -49,8 +54,9 @@ class Session(AbstractContextManager["Session"]):
     """An open generation and what was loaded from it; any number of questions may use it at once.
 
     Use it as a context manager, or call `close`. It keeps its generation when newer ones are
-    published. A `pinned` session was opened by the number of its generation, and uses no memory,
-    which other generations have filled. `memory` replaces the memory of the workspace.
+    published. A `pinned` session was opened by the number of its generation, or on a part of it; it
+    uses no memory, which other generations and documents have filled. `memory` replaces the memory
+    of the workspace.
     """
 
     runtime: Runtime
@@ -315,14 +321,42 @@ def open_session(runtime: Runtime, generation: int | None = None) -> Session:
     return Session(runtime, runtime.workspace.read(generation), pinned=generation is not None)
 
 
+def open_part(whole: Session, where: str) -> Session:
+    """Open what the documents that pass a filter give, as if there were no others.
+
+    Raises NothingToRead where none passes, or where the filter names a field that none has.
+    """
+    generation = whole.generation
+    try:
+        documents = generation.filters.matching(where)
+    except (FilterError, NothingMatches) as error:
+        logger.warning("A key with a filter may read nothing: %s", error)
+        raise NothingToRead from None
+    part = whole.runtime.workspace.part(generation.number, documents)
+    try:
+        fill_part(generation, part, frozenset(documents))
+    except BaseException:
+        part.close()
+        raise
+    return Session(whole.runtime, part, pinned=True)
+
+
 @dataclass
 class Held:
-    """An open session, the number of its users, and whether it closes after the last of them."""
+    """An open session, the number of its users, and whether it closes after the last of them.
+
+    `parts` are the open parts of its generation by their filters, the one used last at the end;
+    `opening` has a lock for each filter.
+    """
 
     settings: Settings
     session: Session
     users: int = 0
     closes: bool = False
+    parts: OrderedDict[str, "Held"] = field(default_factory=OrderedDict)
+    opening: defaultdict[str, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
 
 
 class Sessions:
@@ -339,14 +373,18 @@ class Sessions:
 
     @contextmanager
     def hold(
-        self, workspace: str | Path | None = None, as_of: int | None = None
+        self,
+        workspace: str | Path | None = None,
+        as_of: int | None = None,
+        where: str | None = None,
     ) -> Iterator[Session]:
         """Give the session of a workspace (None: that of the settings) on its current generation.
 
-        With `as_of` another session opens that generation for this block alone. Raises
-        NoGeneration, UnknownGeneration, SettingsError.
+        With `as_of` another session opens that generation for this block alone. With `where` it is
+        the session on the part of the documents that pass this filter. Raises NoGeneration,
+        UnknownGeneration, NothingToRead, SettingsError.
         """
-        held = self._take(load_settings({"workspace": workspace}), as_of)
+        held = self._take(load_settings({"workspace": workspace}), as_of, where)
         try:
             yield held.session
         finally:
@@ -354,11 +392,14 @@ class Sessions:
 
     @asynccontextmanager
     async def use(
-        self, workspace: str | Path | None = None, as_of: int | None = None
+        self,
+        workspace: str | Path | None = None,
+        as_of: int | None = None,
+        where: str | None = None,
     ) -> AsyncIterator[Session]:
         """Do the same without blocking the event loop."""
         settings = load_settings({"workspace": workspace})
-        held = await asyncio.to_thread(self._take, settings, as_of)
+        held = await asyncio.to_thread(self._take, settings, as_of, where)
         try:
             yield held.session
         finally:
@@ -370,9 +411,38 @@ class Sessions:
             for place in list(self._held):
                 self._replace(place)
 
-    def _take(self, settings: Settings, as_of: int | None) -> Held:
+    def _take(self, settings: Settings, as_of: int | None, where: str | None) -> Held:
         if as_of is not None:
-            return Held(settings, _opened(settings, as_of), users=1, closes=True)
+            return Held(settings, _opened(settings, as_of, where=where), users=1, closes=True)
+        whole = self._take_whole(settings)
+        if where is None:
+            return whole
+        try:
+            return self._take_part(whole, where)
+        finally:
+            self._give_back(whole)
+
+    def _take_part(self, whole: Held, where: str) -> Held:
+        """Take the part of a held session; those used longest ago make room for a new one."""
+        with self._lock:
+            opening = whole.opening[where]
+        with opening:  # one thread makes it, the others wait
+            with self._lock:
+                if part := whole.parts.get(where):
+                    whole.parts.move_to_end(where)
+                    part.users += 1
+                    return part
+            part = Held(whole.settings, _warmed(open_part(whole.session, where)), users=1)
+            with self._lock:
+                if whole.closes:  # meanwhile a newer generation took its place
+                    part.closes = True
+                    return part
+                whole.parts[where] = part
+                while len(whole.parts) > whole.settings.service.filters_kept:
+                    self._end(whole.parts.popitem(last=False)[1])
+            return part
+
+    def _take_whole(self, settings: Settings) -> Held:
         place = settings.workspace.absolute()
         with self._lock:
             opening = self._opening[place]
@@ -398,16 +468,33 @@ class Sessions:
 
     def _replace(self, place: Path) -> None:
         if held := self._held.pop(place, None):
-            held.closes = True
-            if held.users == 0:
-                held.session.close()
+            for part in held.parts.values():
+                self._end(part)
+            held.parts.clear()
+            self._end(held)
+
+    def _end(self, held: Held) -> None:
+        held.closes = True
+        if held.users == 0:
+            held.session.close()
 
 
 def _opened(
-    settings: Settings, as_of: int | None = None, runtime: Runtime | None = None
+    settings: Settings,
+    as_of: int | None = None,
+    runtime: Runtime | None = None,
+    where: str | None = None,
 ) -> Session:
-    """Open a session and load everything; close it again if that fails."""
+    """Open a session, or the part of it that a filter gives, and load everything."""
     session = open_session(runtime or open_runtime(settings, reading=True), as_of)
+    if where is None:
+        return _warmed(session)
+    with session:
+        return _warmed(open_part(session, where))
+
+
+def _warmed(session: Session) -> Session:
+    """Load everything; close the session again if that fails."""
     try:
         session.warm()
     except BaseException:

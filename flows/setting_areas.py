@@ -8,7 +8,8 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -32,10 +33,16 @@ from prompts.engine.providers import OFFLINE, Backend, GgufSettings
 from prompts.engine.roles import Role
 from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
+from storage.errors import FilterError
+from storage.filters import check_filter
 
 # A key may be "prefect-secret:NAME", which names a secret block of Prefect's.
 BLOCK = "prefect-secret:"
-KEY_ROW = r"^[\w.@-]{1,64}:(ask|edit|admin):[0-9a-f]{64}$"  # NAME:ROLE:SHA-256
+# NAME:ROLE:SHA-256, and a filter of documents after " where "
+KEY_ROW = r"^[\w.@-]{1,64}:(ask|edit|admin):[0-9a-f]{64}( where \S.*)?$"
+# ROLE, and a filter, in which $value stands for the value of the claim
+GRANT = r"^(ask|edit|admin)( where \S.*)?$"
+WHERE, VALUE = " where ", "$value"
 WORKSPACE_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 LONGEST_NAME = 255  # bytes of one name in a path, the limit of file systems
 # The parameters of a call that the program sets itself.
@@ -96,16 +103,62 @@ def _read_key_rows(value: object) -> object:
     return rows
 
 
+class KeyRow(NamedTuple):
+    """Whose key has a hash, what its owner may do, and the filter of the documents that he sees."""
+
+    name: str
+    role: str
+    digest: str
+    where: str | None
+
+
+def read_key_row(row: str) -> KeyRow:
+    """Take a row of the form `KEY_ROW` apart."""
+    key, _, where = row.partition(WHERE)
+    name, role, digest = key.split(":")
+    return KeyRow(name, role, digest, where or None)
+
+
 def _check_key_rows(rows: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse two roles of one name, and an empty key."""
-    roles = dict[str, str]()
-    for row in rows:
-        name, role, digest = row.rsplit(":", 2)
-        if roles.setdefault(name, role) != role:
-            raise Unfit(name, f"one role for each name: {name} has {roles[name]} and {role}")
+    """Refuse two roles or filters of one name, an empty key, and a filter that cannot be read."""
+    grants = dict[str, tuple[str, str | None]]()
+    for name, role, digest, where in map(read_key_row, rows):
+        if grants.setdefault(name, (role, where)) != (role, where):
+            raise Unfit(name, f"one role and filter for each name: {name} has two")
         if digest == _EMPTY_KEY:
             raise Unfit(name, "a key that is not empty: `trellis serve --new-key NAME:ROLE`")
+        _check_where(where or "")
     return rows
+
+
+def _check_where(where: str) -> None:
+    """Refuse a filter that cannot be read; an empty text is none."""
+    try:
+        if where:
+            check_filter(where)
+    except FilterError as error:
+        raise Unfit(where, f"a filter that can be read ({error})") from None
+
+
+def _read_grants(value: object) -> object:
+    """Read VALUE=ROLE of each grant."""
+    parts = _split(value)
+    return dict(part.split("=", 1) for part in parts) if isinstance(parts, list) else value
+
+
+def _check_grants(grants: dict[str, str]) -> dict[str, str]:
+    for grant in grants.values():
+        _check_where(grant.partition(WHERE)[2].replace(VALUE, "'value'"))
+    return grants
+
+
+def _check_issuer(address: str) -> str:
+    """Refuse an address whose answers somebody on the way could change."""
+    parts = urlsplit(address)
+    safe = parts.scheme == "https" or parts.hostname in {"127.0.0.1", "localhost", "::1"}
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not safe:
+        raise Unfit(address, "the address of the issuer, which begins with https://")
+    return address
 
 
 def _read_folders(value: object) -> object:
@@ -124,6 +177,12 @@ Temperature = Annotated[float, Field(ge=0, le=2)]
 Probability = Annotated[float, Field(gt=0, le=1)]
 Tokens = Annotated[int, Field(ge=200)]
 Window = Annotated[int, Field(ge=2000)]
+Issuer = Annotated[str, AfterValidator(_check_issuer)]
+Grants = Annotated[
+    dict[str, Annotated[str, Field(pattern=GRANT)]],
+    BeforeValidator(_read_grants),
+    AfterValidator(_check_grants),
+]
 KeyRows = Annotated[
     tuple[Annotated[str, Field(pattern=KEY_ROW)], ...],
     BeforeValidator(_read_key_rows),
@@ -157,7 +216,25 @@ class ServiceSettings(Area):
 
     keys: KeyRows = Field(default=(), exclude=True)
     """Who may use the service: `NAME:ROLE:SHA256` of each key, as `trellis serve --new-key` prints
-    it. Roles: `ask`, `edit` (also documents and the graph), `admin` (also sources by path)."""
+    it. Roles: `ask`, `edit` (also documents and the graph), `admin` (also sources by path). After
+    ` where ` a filter limits what the key reads to documents that pass it
+    ([filters](service.md#who-sees-what))."""
+    filters_kept: PositiveInt = 8
+    """How many filters of keys have what they let through open in memory, beside the whole; the one
+    used longest ago makes room."""
+    oidc_issuer: Issuer | None = None
+    """The issuer (OpenID Connect) of the tokens that the service takes beside keys
+    ([tokens](service.md#tokens-of-your-identity-provider)). Its keys are fetched from its
+    address."""
+    oidc_audience: str = "trellis"
+    """The audience (`aud`) that a token must be meant for."""
+    oidc_claim: str = "groups"
+    """The claim of a token that decides on role and filter: a text or a list of texts. A dot leads
+    into an object: `realm_access.roles`."""
+    oidc_grants: Grants = Field(default_factory=dict)
+    """What a value of the claim grants: `VALUE=ROLE`, or `VALUE=ROLE where FILTER`; `*` is any
+    value, and `$value` in a filter is the value as text. Several grants of a token add up, and the
+    higher role counts where it is granted for all that the token reads."""
     workspaces: Folders = Field(default_factory=dict)
     """Further workspaces by name (`NAME=FOLDER`); `default` is that of the setting
     `workspace`."""
@@ -176,6 +253,11 @@ class ServiceSettings(Area):
     """Web pages that may call the service from a browser (`https://HOST`)."""
     log_texts: bool = False
     """Whether questions are written into the log."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody who reaches the service may do everything: nobody needs a key."""
+        return not self.keys and self.oidc_issuer is None
 
 
 class ModelSettings(Area):

@@ -42,6 +42,28 @@ _DAMAGED = (
 _COLUMN_OF = {"start": "start_at", "end": "end_at"}
 _FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}
 
+# What a part of a file shows of each table: the rows whose column names a document or a chunk of
+# it. All else in a part is made anew from these, or stays empty.
+_BY_DOCUMENT = {
+    "documents": "id",
+    "parts": "document",
+    "chunks": "document",
+    "windows": "document",
+    "resolutions": "document",
+}
+_BY_CHUNK = {
+    "postings": "chunk",
+    "extractions": "chunk",
+    "mentions": "chunk",
+    "relation_mentions": "chunk",
+    "claim_mentions": "chunk",
+    "fact_mentions": "chunk",
+    "left_out_facts": "chunk",
+    "propositions": "chunk",
+    "proposition_inputs": "chunk",
+    "dead_letters": "item",
+}
+
 # The order of chunks in every array that has one row or column for each.
 CHUNKS_IN_ORDER = "SELECT id FROM chunks ORDER BY document, ordinal"
 
@@ -51,12 +73,20 @@ _FEW_VALUES = 16
 class Database:
     """One DuckDB connection: a read-only one serves threads in parallel, a writable one in turn.
 
-    Every method that runs SQL raises StorageError where the file or its disk fails.
+    Every method that runs SQL raises StorageError where the file or its disk fails. A part shows
+    some documents of a file, but all of its vectors.
     """
 
-    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: duckdb.DuckDBPyConnection,
+        read_only: bool,
+        is_part: bool = False,
+    ) -> None:
         self.path = path
         self.read_only = read_only
+        self.is_part = is_part
         self._opened: duckdb.DuckDBPyConnection | None = connection
         self._lock = threading.RLock()
         self._in_transaction = False
@@ -99,6 +129,42 @@ class Database:
             database.close()
             raise
         return database
+
+    @classmethod
+    def part(cls, path: Path, documents: Collection[str]) -> "Database":
+        """Open what a file holds of these documents, in memory beside it: no row of another can be
+        read through it.
+
+        What was extracted from the documents is there, by views on the file. What was made of
+        several documents (the graph, communities, reports, counts) is empty: its maker fills it
+        before others read it. Vectors are found by the hash of their text alone.
+        """
+        with faults_told(path, _DAMAGED):
+            connection = duckdb.connect(config={"threads": 1, "temp_directory": f"{path}.tmp"})
+            database = cls(path, connection, read_only=True, is_part=True)
+        try:
+            database.execute(_schema("schema.sql"))
+            database.execute(_schema("schema_added.sql"))
+            database.execute(f"ATTACH '{_quoted(path)}' AS whole (READ_ONLY)")
+            database.execute("CREATE TABLE permitted (document VARCHAR NOT NULL)")
+            database.insert("permitted", {"document": sorted(documents)})
+            for table, column in _BY_DOCUMENT.items():
+                database._show(table, f"{column} IN (SELECT document FROM permitted)")
+            for table, column in _BY_CHUNK.items():
+                database._show(table, f"{column} IN (SELECT id FROM chunks)")
+            database._show("vectors", "true")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _show(self, table: str, condition: str) -> None:
+        """Put a view on the attached file in the place of a table, unless the file lacks it."""
+        sql = "SELECT table_name FROM duckdb_tables() WHERE database_name = 'whole'"
+        if table in self.strings(sql):
+            self.execute(f"DROP TABLE {table}")
+            rows = f"SELECT *, rowid FROM whole.{table}"
+            self.execute(f"CREATE VIEW {table} AS {rows} WHERE {condition}")
 
     @staticmethod
     def rewrite(path: Path) -> None:
@@ -238,7 +304,9 @@ class Database:
     def has_table(self, name: str) -> bool:
         """Whether there is a table of this name: see `schema_added.sql`."""
         return bool(
-            self.strings("SELECT table_name FROM duckdb_tables() WHERE table_name = ?", [name])
+            self.strings(
+                "SELECT table_name FROM information_schema.tables WHERE table_name = ?", [name]
+            )
         )
 
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:

@@ -5,6 +5,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── SourceNotFound            a named source does not exist
 │   ├── NotFound                  no entity, report, edit, … has that name
 │   │   ├── NoGeneration          the workspace holds no index yet
+│   │   ├── NothingToRead         no document passes the filter of the caller's key
 │   │   ├── UnknownGeneration     this generation is not kept
 │   │   └── UnknownDocument       no such document in this generation
 │   ├── FilterError               a filter on documents cannot be read
@@ -97,6 +98,14 @@ class NoGeneration(NotFound):
         super().__init__(
             f"Nothing is indexed in {workspace}.",
             "Run `trellis index SOURCE` first, or name another --workspace.",
+        )
+
+
+class NothingToRead(NotFound):
+    def __init__(self) -> None:
+        super().__init__(
+            "This key may read none of the documents here.",
+            "Ask who runs the service: the key has a filter, which no document passes.",
         )
 
 

@@ -102,6 +102,15 @@ class GraphStore(Store):
         where = selection("item", items)
         return Columns(Occurrence, self._db.columns(field_names(Occurrence), table, order, where))
 
+    def stated_outside(self, kind: OccurrenceKind, documents: Collection[str]) -> set[str]:
+        """Return the entities or relations that occur in other documents than these too."""
+        where, parameters = selection("document", documents)
+        sql = f"""
+            SELECT DISTINCT item FROM {kind}_occurrences
+            JOIN chunks ON chunks.id = chunk WHERE NOT {where}
+        """
+        return set(self._db.strings(sql, parameters))
+
     def entity_chunk_pairs(self) -> SparseCounts:
         """Count how often each entity (by id) occurs in each chunk (by document and ordinal)."""
         entities = "SELECT id FROM entities ORDER BY id"

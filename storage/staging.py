@@ -42,6 +42,7 @@ class OpenGeneration:
         self.extractions = ExtractionStore(database)
         self.graph = GraphStore(database)
         self.communities = CommunityStore(database)
+        self.resolutions = ResolutionStore(database)
         self.meta = MetaStore(database)
         self.edits = EditStore(database)
         self.facts = FactReader(database)
@@ -86,7 +87,6 @@ class Staging(OpenGeneration):
         else:
             super().__init__(Database.create(self._folder / DATABASE))
         self.vectors = StoredVectors(self._db, self.number)
-        self.resolutions = ResolutionStore(self._db)
 
     def transaction(self) -> AbstractContextManager[None]:
         return self._db.transaction()

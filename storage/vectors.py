@@ -146,7 +146,7 @@ class StoredVectors(Store):
         where, parameters = selection("w.document", documents)
         of_these = (
             "true"
-            if documents is None
+            if documents is None and not self._db.is_part
             else f"text_hash IN (SELECT text_hash FROM windows AS w WHERE {where})"
         )
         sql = f"""

@@ -5,12 +5,13 @@ generations only, and a run that dies at any moment leaves the current one untou
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
+from storage.exact_store import ExactStore
 from storage.export import ItemReader
 from storage.filters import FilterReader
 from storage.graph import TraversalReader
@@ -172,6 +173,19 @@ class Workspace:
             # It is being removed: soon another one is current, or the number is gone.
             time.sleep(_PAUSE)
         raise StorageError(self.root, "its current generation cannot be held for reading")
+
+    def part(self, number: int, documents: Collection[str]) -> Generation:
+        """Open what a generation that is being read holds of these documents (`Database.part`)."""
+        folder = self._layout.folder(number)
+        lease = Lease.take(folder)
+        if lease is None:
+            raise UnknownGeneration(number, self._layout.published())
+        try:
+            database = Database.part(folder / DATABASE, documents)
+        except BaseException:
+            lease.release()
+            raise
+        return Generation(number, database, ExactStore(), lease)
 
     def recover(self, from_nothing: bool = False) -> None:
         """Repair CURRENT where it is wrong, and remove leftovers of uploads. A run begins so.

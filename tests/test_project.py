@@ -21,6 +21,7 @@ EXTRAS = {
     "datasets": "tasks/train/lora.py",
     "distributed": "flows/runners.py",
     "haystack": "flows/frameworks/haystack_retriever.py",
+    "jwt": "flows/service/tokens.py",
     "langchain_core": "flows/frameworks/langchain_retriever.py",
     "llama_index": "flows/frameworks/llama_index_retriever.py",
     "peft": "tasks/train/lora.py",

@@ -31,6 +31,7 @@ from flows.service.workspaces import Workspaces
 from flows.setting_areas import ServiceSettings
 from flows.settings import Settings
 from storage.errors import UsageError, did_you_mean
+from storage.filters import check_filter
 from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
@@ -52,6 +53,7 @@ def serve(
     listen: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     no_prefect: bool = False,
     new_key: Annotated[str | None, Parameter(metavar="NAME:ROLE")] = None,
+    where: Annotated[str | None, Parameter(metavar="FILTER")] = None,
     port: Count | None = None,
     pool: Annotated[str | None, Parameter(metavar="NAME")] = None,
     common: Common = COMMON,
@@ -66,12 +68,15 @@ def serve(
             can reach needs a key.
         no_prefect: Run the service alone, without a Prefect server and deployments.
         new_key: Only make a key with the role ask, edit or admin.
+        where: The filter of the documents that the new key reads: "team = 'north'" (default: all).
         port: The port of Prefect's server, unless PREFECT_API_URL names one.
         pool: Only register the deployments for the workers of this pool.
     """
     screen = common.screen
     if new_key:
-        return _show_new_key(new_key, screen)
+        return _show_new_key(new_key, where, screen)
+    if where:
+        raise UsageError("--where limits a new key, and none is made.", "Add --new-key NAME:ROLE.")
     if cron and not sources:
         raise UsageError(
             "--cron schedules index runs, and no SOURCE is named.", "Name what to index."
@@ -102,14 +107,16 @@ def serve(
     return None
 
 
-def _show_new_key(wanted: str, screen: Screen) -> None:
-    """Make a key and show it. Raises UsageError if `wanted` is not NAME:ROLE."""
+def _show_new_key(wanted: str, where: str | None, screen: Screen) -> None:
+    """Make a key and show it. Raises UsageError if `wanted` is not NAME:ROLE, FilterError."""
     name, _, role = wanted.partition(":")
     known = next((known for known in ROLES if known == (role or "ask")), None)
     if known is None or not name:
         remedy = f"{did_you_mean(role, ROLES)}Roles: {', '.join(ROLES)}."
         raise UsageError(f"{wanted!r} is no NAME:ROLE.", remedy)
-    key, row = new_key(name, known)
+    if where:
+        check_filter(where)
+    key, row = new_key(name, known, where)
     try:
         ServiceSettings(keys=(row,))
     except ValueError as error:
@@ -130,7 +137,7 @@ def _listen(text: str | None, settings: Settings) -> Listen:
             f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100."
         )
     host = host.strip("[]") or LOOPBACK
-    if host not in THIS_MACHINE and not settings.service.keys:
+    if host not in THIS_MACHINE and settings.service.is_open:
         raise UsageError(
             f"{host} can be reached by others, and no key is set.",
             "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave "

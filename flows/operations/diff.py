@@ -92,9 +92,14 @@ def diff(before: int, after: int | None = None, workspace: str | Path | None = N
 def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
     """Compare two generations of an open workspace (see `diff`)."""
     with workspace.read(before) as old, workspace.read(after) as new:
-        renamed = _renamed(old, new)
-        differences = {kind: _difference(kind, old, new, renamed) for kind in KINDS}
-        return Diff(before=old.number, after=new.number, **differences)
+        return difference(old, new)
+
+
+def difference(old: Generation, new: Generation) -> Diff:
+    """Compare two open generations, or parts of them."""
+    renamed = _renamed(old, new)
+    differences = {kind: _difference(kind, old, new, renamed) for kind in KINDS}
+    return Diff(before=old.number, after=new.number, **differences)
 
 
 def _difference(

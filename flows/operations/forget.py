@@ -24,7 +24,7 @@ from storage.documents import as_spelt
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.records import Chunk, Record
 from storage.run_records import Usage
-from storage.staging import Staging
+from storage.staging import OpenGeneration, Staging
 from storage.uploads import (
     remove_upload,
     replace_upload,
@@ -174,7 +174,7 @@ def _meant(
     """
     out = staging.documents.forgotten()
     spelt = as_spelt(names, {*staging.documents.ids(), *out})
-    inside = _from_uploads(uploads, staging, runtime.workspace.root)
+    inside = from_uploads(uploads, staging, runtime.workspace.root)
     wanted = list(dict.fromkeys([*spelt, *inside]))
     held = Holdings()
     for info in runtime.workspace.generations():
@@ -190,7 +190,7 @@ def _meant(
     return documents, held
 
 
-def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[str]:
+def from_uploads(names: Collection[str], staging: OpenGeneration, root: Path) -> list[str]:
     """Return the documents whose parts all come from uploaded files of these names."""
     files = {printable(str(upload_path(root, name))) for name in names}
     parts = staging.documents.parts() if files else []

@@ -1,4 +1,9 @@
-"""Who may use the service and how much; and the one form of its errors: {type, message, remedy}."""
+"""Who may use the service and how much; and the one form of its errors: {type, message, remedy}.
+
+A caller with a filter reads what the documents that pass it give, as if there were no others:
+`Workspaces` opens nothing else for it. Routes refuse such a caller unless they are marked
+`within_filter`, so a new route lets nothing through by oversight.
+"""
 
 import asyncio
 import hashlib
@@ -13,7 +18,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Literal, Protocol, TypeVar, cast, get_args
 
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse
@@ -24,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.service.metrics import Metrics
 from flows.service.page_files import PATHS
-from flows.setting_areas import ServiceSettings
+from flows.setting_areas import WHERE, ServiceSettings, read_key_row
 from flows.settings import Settings, load_settings, settings_file
 from flows.usage import error_of
 from prompts.engine.errors import EngineError, ModelUnavailable
@@ -108,6 +113,12 @@ class NotReady(ServiceError):
     status = 503
 
 
+class IssuerFailed(ServiceError):
+    """The issuer of tokens does not give its keys, so no token can be checked."""
+
+    status = 503
+
+
 # The first class that matches decides.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotFound, 404),
@@ -144,10 +155,13 @@ def error_answer(error: Exception) -> JSONResponse:
 
 @dataclass(frozen=True)
 class Caller:
-    """The sender of a request: the name and the role of the key."""
+    """The sender of a request: the name and the role of the key, and the filter of the documents
+    that it reads (None: all).
+    """
 
     name: str
     role: Role
+    where: str | None = None
 
     def may(self, role: Role) -> bool:
         """Whether the caller's role includes another role."""
@@ -158,10 +172,10 @@ NOBODY = Caller("nobody", "admin")  # A service without keys allows everything.
 CALLER = ContextVar[Caller]("caller", default=NOBODY)  # the sender of the current request
 
 
-def new_key(name: str, role: Role) -> tuple[str, str]:
+def new_key(name: str, role: Role, where: str | None = None) -> tuple[str, str]:
     """Make a key and its row for the setting `service.keys`, which holds only a hash of the key."""
     key = f"trl-{secrets.token_urlsafe(32)}"
-    return key, f"{name}:{role}:{_hashed(key)}"
+    return key, f"{name}:{role}:{_hashed(key)}" + (f"{WHERE}{where}" if where else "")
 
 
 def _hashed(key: str) -> str:
@@ -179,6 +193,7 @@ class KeyList:
         self._callers = _callers_of(settings.service.keys)
         self._workspace = settings.workspace
         self._changed = _last_change()
+        self._open = settings.service.is_open
         self._rpm = settings.service.rpm
         self._recent: dict[str, deque[float]] = defaultdict(deque)
 
@@ -195,17 +210,21 @@ class KeyList:
                 logger.warning("The keys were not read anew, and those before hold: %s", error)
         return self._callers
 
+    def owner(self, key: str | None) -> Caller | None:
+        """Return the owner of a key; None for an unknown one."""
+        return self._current_callers().get(_hashed(key)) if key else None
+
     def caller(self, key: str | None) -> Caller:
         """Return the owner of the key and count the request. Raises KeyMissing, TooOften."""
-        callers = self._current_callers()
-        caller = callers.get(_hashed(key)) if key else None
-        if callers and caller is None:
+        caller = self.owner(key)
+        if caller is None and not self._open:
             what = "This key is not known." if key else "The request bears no key."
             raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
-        self._count(caller or NOBODY)
+        self.count(caller or NOBODY)
         return caller or NOBODY
 
-    def _count(self, caller: Caller) -> None:
+    def count(self, caller: Caller) -> None:
+        """Count a request. Raises TooOften beyond the limit of a minute."""
         if self._rpm is None:
             return
         now, recent = time.monotonic(), self._recent[caller.name]
@@ -229,8 +248,30 @@ def _last_change() -> int:
 
 def _callers_of(rows: Sequence[str]) -> dict[str, Caller]:
     # The settings accept only rows with a known role.
-    parts = [row.rsplit(":", 2) for row in rows]
-    return {digest: Caller(name, cast("Role", role)) for name, role, digest in parts}
+    return {
+        row.digest: Caller(row.name, cast("Role", row.role), row.where)
+        for row in map(read_key_row, rows)
+    }
+
+
+class TokenReader(Protocol):
+    """Finds who sent a bearer token (`flows.service.tokens`)."""
+
+    def reads(self, credential: str) -> bool:
+        """Whether a credential has the form of a token."""
+
+    async def caller(self, token: str) -> Caller:
+        """Return the sender. Raises KeyMissing, NotAllowed, IssuerFailed."""
+
+
+R = TypeVar("R", bound=Callable[..., object])
+_WITHIN_FILTER = "__within_filter__"
+
+
+def within_filter(route: R) -> R:
+    """Mark a route that keeps to the filter of its caller."""
+    setattr(route, _WITHIN_FILTER, True)
+    return route
 
 
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
@@ -238,11 +279,25 @@ Header = Annotated[str | None, Depends(APIKeyHeader(name="x-api-key", auto_error
 
 
 async def admitted(request: Request, bearer: Bearer, header: Header) -> Caller:
-    """Return the caller of a request and note it for the limits of a day and for the log."""
+    """Return the caller of a request and note it for the limits of a day and for the log.
+
+    Raises NotAllowed where the caller has a filter and the route is not marked `within_filter`.
+    """
     keys: KeyList = request.app.state.keys
-    caller = keys.caller(bearer.credentials.strip() if bearer else header)
+    tokens: TokenReader | None = request.app.state.tokens
+    key = bearer.credentials.strip() if bearer else header
+    if key and tokens and tokens.reads(key) and keys.owner(key) is None:
+        caller = await tokens.caller(key)
+        keys.count(caller)
+    else:
+        caller = keys.caller(key)
     CALLER.set(caller)
     request.scope["caller"] = caller.name
+    if caller.where is not None and not getattr(request.scope["endpoint"], _WITHIN_FILTER, False):
+        raise NotAllowed(
+            f"The key {caller.name!r} has a filter; this tells of all documents, or changes them.",
+            "Use a key without a filter (service.keys).",
+        )
     return caller
 
 
@@ -370,7 +425,7 @@ class Guard:
 def refuse_foreign_pages(headers: Headers, path: str, settings: ServiceSettings) -> None:
     """Raise NotAllowed for a request that a page of another site makes in a user's browser."""
     host = headers.get("host", "")
-    if not settings.keys and re.sub(r":\d*$", "", host) not in LOOPBACK:
+    if settings.is_open and re.sub(r":\d*$", "", host) not in LOOPBACK:
         # A foreign page whose name resolves to this machine (DNS rebinding) must read nothing.
         message = f"This service has no keys and is not called {host[:200]!r}."
         raise NotAllowed(message, "Use http://127.0.0.1, or set keys.")

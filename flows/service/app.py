@@ -21,6 +21,7 @@ from flows.service.access import (
     KeyList,
     NotReady,
     RequestLimits,
+    TokenReader,
     error_answer,
     needs,
 )
@@ -31,7 +32,7 @@ from flows.service.runs import IndexRuns
 from flows.service.workspaces import Workspaces
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
-from storage.errors import TrellisError
+from storage.errors import SettingsError, TrellisError
 from storage.records import Record
 
 
@@ -101,6 +102,7 @@ def create_app(
         },
     )
     app.state.service, app.state.keys = service, KeyList(settings)
+    app.state.tokens = _token_reader(settings)
     app.state.begun = lambda: None  # The server replaces it to learn that the app has started.
     for router in (
         rest.router,
@@ -123,6 +125,18 @@ def create_app(
     limits = limits or RequestLimits(upload_bytes=settings.service.upload_bytes)
     app.add_middleware(Guard, settings=settings.service, limits=limits, metrics=metrics)
     return app
+
+
+def _token_reader(settings: Settings) -> TokenReader | None:
+    """Return what reads tokens, if the settings name an issuer. Raises SettingsError."""
+    if settings.service.oidc_issuer is None:
+        return None
+    try:
+        from flows.service.tokens import TokenIssuer  # PyJWT is of the extra `oidc`
+    except ImportError as error:
+        expected = f"`pip install 'trellis-rag[oidc]'` first ({error})"
+        raise SettingsError("service.oidc_issuer", settings.service.oidc_issuer, expected) from None
+    return TokenIssuer(settings.service)
 
 
 def _add_health(app: FastAPI, service: Service) -> None:

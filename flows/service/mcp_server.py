@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from flows.question import AskOptions
 from flows.service import reading
-from flows.service.access import needs
+from flows.service.access import needs, within_filter
 from flows.service.asking import MOST_BUDGET, Questions
 from flows.service.workspaces import DEFAULT, UnknownWorkspace, Workspaces
 from flows.session import Session
@@ -247,6 +247,7 @@ router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["mcp"])
 
 @router.api_route("/mcp", methods=METHODS, response_model=None, include_in_schema=False)
 @router.api_route("/mcp/{workspace}", methods=METHODS, response_model=None, include_in_schema=False)
+@within_filter
 async def mcp(request: Request, workspace: str = DEFAULT) -> McpResponse:
     """The Model Context Protocol over streamable HTTP."""
     if request.method != "POST":  # Without sessions there is no stream to wait for.

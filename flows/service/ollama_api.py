@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from flows.service.access import needs
+from flows.service.access import needs, within_filter
 from flows.service.asking import Event, note_question
 from flows.service.openai_api import (
     NAME,
@@ -39,12 +39,14 @@ class OllamaRequest(ChatRequest):
 
 
 @router.get("/version")
+@within_filter
 def version() -> Json:
     """Return the version of Ollama whose interface this is; clients ask for it first."""
     return {"version": "0.6.0"}
 
 
 @router.get("/tags")
+@within_filter
 def tags(service: Here) -> Json:
     """List the models in Ollama's form."""
     common = {"modified_at": utc_now(), "size": 0, "details": DETAILS}
@@ -55,6 +57,7 @@ def tags(service: Here) -> Json:
 
 
 @router.post("/chat", response_model=None)
+@within_filter
 async def chat(asked: OllamaRequest, request: Request, service: Here) -> Json | StreamingResponse:
     """Answer the last message of a chat, in lines of JSON or without `stream` in one object."""
     question = asked.asked(service)

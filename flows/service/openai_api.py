@@ -22,7 +22,7 @@ from pydantic_core import to_json
 from flows.answer_page import source_line
 from flows.modes.registry import mode_names
 from flows.question import AUTO
-from flows.service.access import needs
+from flows.service.access import needs, within_filter
 from flows.service.asking import AskRequest, Event, Service, note_question
 from flows.service.rest import NOT_BUFFERED, Here
 from flows.service.workspaces import DEFAULT
@@ -140,12 +140,14 @@ def _tokens(answer: Answer) -> Json:
 
 
 @router.get("/models")
+@within_filter
 def models(service: Here) -> Json:
     """List the models: one for each mode and workspace."""
     return {"object": "list", "data": [_model(name) for name in model_names(service)]}
 
 
 @router.get("/models/{name}")
+@within_filter
 def model(name: str, service: Here) -> Json:
     """Return one of the models."""
     place_of(name, service)
@@ -157,6 +159,7 @@ def _model(name: str) -> Json:
 
 
 @router.post("/chat/completions", response_model=None)
+@within_filter
 async def complete(chat: ChatRequest, request: Request, service: Here) -> Json | StreamingResponse:
     """Answer the last message of a chat, with footnotes and the field `citations`."""
     asked = chat.asked(service)
@@ -211,6 +214,7 @@ class EmbeddingRequest(BaseModel):
 
 
 @router.post("/embeddings")
+@within_filter
 async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
     """Embed texts like passages, with the embedding model of `trellis@WORKSPACE`."""
     workspace, _ = place_of(wanted.model, service)

@@ -11,7 +11,7 @@ from flows.modes.registry import mode_names
 from flows.operations import edit as editing
 from flows.operations import retry as retrying
 from flows.operations.doctor import Examination, examination
-from flows.service.access import needs
+from flows.service.access import CALLER, needs, within_filter
 from flows.service.asking import AskedQuestion
 from flows.service.examples import example_questions
 from flows.service.picture import Picture, picture
@@ -43,21 +43,28 @@ class WorkspaceSummary(Record):
 
 
 @router.get("/about", tags=["workspace"])
+@within_filter
 def about(service: Here, workspace: str = DEFAULT) -> WorkspaceSummary:
     """Return the current generation, the modes, and the model that answers."""
     runtime = service.workspaces.runtime(workspace)
     current = next((info for info in runtime.workspace.generations() if info.current), None)
+    documents, sees_all = current.counts.get("documents", 0) if current else 0, True
+    if current and CALLER.get().where is not None:
+        sees_all = False
+        with service.workspaces.hold(workspace) as session:
+            documents = len(session.index.documents)
     return WorkspaceSummary(
         generation=current.number if current else None,
-        prefect=service.prefect,
-        documents=current.counts.get("documents", 0) if current else 0,
+        prefect=service.prefect if sees_all else None,
+        documents=documents,
         modes=mode_names(),
-        sources=len(usual_sources(service, workspace)),
+        sources=len(usual_sources(service, workspace)) if sees_all else 0,
         model=None if runtime.models.is_offline("answer") else runtime.models.name("answer"),
     )
 
 
 @router.get("/examples", tags=["questions"])
+@within_filter
 async def examples(service: Here, workspace: str = DEFAULT) -> tuple[str, ...]:
     """Return questions that this index can be asked."""
     return await service.workspaces.read(workspace, example_questions)
@@ -93,6 +100,7 @@ async def retry(service: Here, workspace: str = DEFAULT) -> retrying.RetryReport
 
 
 @router.get("/picture", tags=["graph"])
+@within_filter
 async def graph_picture(
     service: Here,
     name: str | None = None,
@@ -185,6 +193,7 @@ class FeedbackBody(Record):
 
 
 @router.post("/feedback", tags=["questions"])
+@within_filter
 def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
     """Keep a rating for evaluations; it replaces an earlier one of the same answer."""
     name = content_id("fbk", body.question, body.answer, *body.history)

@@ -550,13 +550,8 @@ def workspace_status(runtime: Runtime) -> Status:
         held |= current.model_dump(include={"created", "counts", "size_bytes"})
         try:
             with workspace.read(current.number) as generation:
-                pairs = {(part.source, part.document) for part in generation.documents.parts()}
-                counts = Counter(source for source, _ in pairs)
                 held |= {
-                    "sources": [
-                        SourceView(source=source, documents=number)
-                        for source, number in sorted(counts.items())
-                    ],
+                    "sources": _sources(generation),
                     "documents": generation.documents.ids(),
                     "usage": generation.meta.usage(),
                 }
@@ -576,6 +571,30 @@ def workspace_status(runtime: Runtime) -> Status:
         "embedding": runtime.embedder.name,
     }
     return Status.model_validate(held)
+
+
+def part_status(session: Session) -> Status:
+    """Return the content of a part of a generation, without what only the whole workspace has."""
+    stored, runtime = session.generation, session.runtime
+    return Status(
+        workspace=runtime.workspace.root.name,
+        generation=stored.number,
+        counts=stored.meta.counts(),
+        workspace_bytes=0,
+        sources=tuple(_sources(stored)),
+        documents=tuple(stored.documents.ids()),
+        settings={},
+        models={role: runtime.models.name(role) for role in ROLES},
+        embedding=runtime.embedder.name,
+    )
+
+
+def _sources(generation: Generation) -> list[SourceView]:
+    pairs = {(part.source, part.document) for part in generation.documents.parts()}
+    counts = Counter(source for source, _ in pairs)
+    return [
+        SourceView(source=source, documents=number) for source, number in sorted(counts.items())
+    ]
 
 
 class TypeView(Record):

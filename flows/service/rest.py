@@ -14,11 +14,19 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from flows.operations.diff import Diff, compare
-from flows.operations.forget import ForgetReport, forget
+from flows.operations.diff import Diff, compare, difference
+from flows.operations.forget import ForgetReport, forget, from_uploads
 from flows.operations.retry import Letter, letters_of
 from flows.service import reading
-from flows.service.access import Caller, NotAFile, NotAllowed, Taken, needs
+from flows.service.access import (
+    CALLER,
+    Caller,
+    NotAFile,
+    NotAllowed,
+    Taken,
+    needs,
+    within_filter,
+)
 from flows.service.asking import (
     AskRequest,
     Event,
@@ -31,7 +39,7 @@ from flows.service.runs import IndexRun, RunRequest
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from storage.answer_records import Answer, Retrieval
-from storage.errors import NotFound
+from storage.errors import NoGeneration, NotFound, NothingToRead
 from storage.graph_records import Community
 from storage.run_records import QuestionForecast, UsageRow
 from storage.uploads import store_upload, upload_folder
@@ -73,6 +81,7 @@ class AskBody(AskRequest):
 
 
 @router.post("/ask", response_model=Answer, tags=["questions"])
+@within_filter
 async def ask(body: AskBody, request: Request, service: Here) -> Answer | StreamingResponse:
     """Answer a question with sources. With `stream`: the events `step`, `text` and `withdrawn`,
     finally `answer` (the whole record) or `error`.
@@ -85,6 +94,7 @@ async def ask(body: AskBody, request: Request, service: Here) -> Answer | Stream
 
 
 @router.post("/ask/forecast", tags=["questions"])
+@within_filter
 async def forecast(body: AskRequest, request: Request, service: Here) -> QuestionForecast:
     """Say what a question in mode `lazy` takes at most: tests, calls, tokens; nothing is asked."""
     note_question(request, service.settings, body)
@@ -98,6 +108,7 @@ async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
 
 
 @router.post("/retrieve", tags=["questions"])
+@within_filter
 async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Retrieval:
     """Find the best passages for a question, without an answer."""
     note_question(request, service.settings, body)
@@ -110,6 +121,7 @@ async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Re
 
 
 @router.get("/documents", tags=["documents"])
+@within_filter
 async def documents(
     at: Place, q: str = "", limit: Limit = 100, offset: Annotated[int, Query(ge=0)] = 0
 ) -> reading.DocumentPage:
@@ -120,12 +132,14 @@ async def documents(
 
 
 @router.get("/documents/{document:path}", tags=["documents"])
+@within_filter
 async def document(document: str, at: Place) -> reading.SourceText:
     """Return the stored text of a document and its passages; offsets count code points."""
     return await at.read(lambda session: reading.source_text(session.generation, document))
 
 
 @router.put("/documents/{document:path}", tags=["documents"], status_code=202, dependencies=EDIT)
+@within_filter
 async def upload(
     document: str, request: Request, service: Here, workspace: str = DEFAULT, index: bool = True
 ) -> IndexRun | None:
@@ -139,33 +153,66 @@ async def upload(
             "Send the file itself: curl -T FILE ADDRESS.",
         )
     folder = service.workspaces.folder(workspace)
+    name = unicodedata.normalize("NFC", document)
+    await _check_seen(name, service, workspace)
     with suppress(NotFound):  # a new document, or the first one
-        await service.workspaces.read(
-            workspace, lambda session: _check_free(document, folder, session)
+        await service.workspaces.read_whole(
+            workspace, lambda session: _check_free(name, folder, session)
         )
     await store_upload(folder, document, request.stream())
-    return start_run(service, workspace, USUAL) if index else None
+    return _shown(start_run(service, workspace, USUAL)) if index else None
 
 
-def _check_free(document: str, folder: Path, session: Session) -> None:
+def _check_free(name: str, folder: Path, session: Session) -> None:
     """Raise Taken if the upload would replace the text that a document has from another source."""
-    name, uploads = unicodedata.normalize("NFC", document), str(upload_folder(folder))
+    uploads = str(upload_folder(folder))
     (stored,) = session.generation.documents.documents([name])
     for part in stored.parts:
         if part.kind == "text" and part.source != uploads and Path(part.source).exists():
             raise Taken(
-                f"{document!r} is the name of a document already, from {part.path}.",
+                f"{name!r} is the name of a document already, from {part.path}.",
                 "Give the upload another name, or change the file there.",
             )
 
 
+async def _check_seen(name: str, service: Service, workspace: str) -> None:
+    """Raise Taken if a document of this name, or in an uploaded file of this name, does not pass
+    the caller's filter.
+    """
+    if CALLER.get().where is None:
+        return
+    folder, seen, meant = service.workspaces.folder(workspace), set[str](), set[str]()
+
+    def documents(session: Session) -> set[str]:
+        return {*session.generation.documents.ids()}
+
+    def named(session: Session) -> set[str]:
+        inside = from_uploads([name], session.generation, folder)
+        return {name, *inside} & documents(session)
+
+    with suppress(NoGeneration, NothingToRead):
+        meant = await service.workspaces.read_whole(workspace, named)
+        seen = await service.workspaces.read(workspace, documents)
+    if meant - seen:
+        raise Taken(f"{name!r} is a name that is in use.", "Give the upload another name.")
+
+
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
+@within_filter
 async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
     """Remove a document and everything made from it, in older generations and uploads too, and
     block it from later index runs. The name of an uploaded file means all documents from it, and
     also a file that was never indexed.
     """
+    if sees_part := CALLER.get().where is not None:
+        # Raises UnknownDocument for what the filter hides, as for what there is not.
+        stored_ = await service.workspaces.read(
+            workspace, lambda session: session.generation.documents.document(document)
+        )
+        await _check_seen(stored_.id, service, workspace)
     report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
+    if sees_part:
+        report = ForgetReport(**report.model_dump(include={"documents", "generation", "chunks"}))
     if not report.held:
         return report
     # The service's own session held an old generation. It has moved on, unless a question uses it.
@@ -193,7 +240,16 @@ def start_run(service: Service, workspace: str, wanted: RunRequest) -> IndexRun:
     return service.runs.start(workspace, folder, wanted.model_copy(update={"sources": sources}))
 
 
+def _shown(run: IndexRun) -> IndexRun:
+    """Return of a run what the caller may see: with a filter only its state."""
+    if CALLER.get().where is None:
+        return run
+    shown = run.model_dump(include={"id", "workspace", "state", "started", "finished"})
+    return IndexRun(**shown, sources=())
+
+
 @router.post("/index-runs", tags=["index runs"], status_code=202)
+@within_filter
 async def index(
     service: Here,
     caller: Annotated[Caller, Depends(needs("edit"))],
@@ -207,7 +263,7 @@ async def index(
         raise NotAllowed(
             "Sources by path need the role 'admin'.", "Upload files instead, or use another key."
         )
-    return start_run(service, workspace, wanted)
+    return _shown(start_run(service, workspace, wanted))
 
 
 @router.get("/index-runs", tags=["index runs"])
@@ -217,9 +273,10 @@ async def index_runs(service: Here) -> list[IndexRun]:
 
 
 @router.get("/index-runs/{run}", tags=["index runs"])
+@within_filter
 async def index_run(run: str, service: Here) -> IndexRun:
     """Return the state of a run: its step and progress, or its result."""
-    return service.runs.get(run)
+    return _shown(service.runs.get(run))
 
 
 @router.delete("/index-runs/{run}", tags=["index runs"], dependencies=EDIT)
@@ -232,18 +289,21 @@ async def cancel_run(run: str, service: Here) -> IndexRun:
 
 
 @router.get("/entities", tags=["graph"])
+@within_filter
 async def entities(at: Place, q: str = "", limit: Limit = 50) -> reading.EntityPage:
     """List the entities with a name that contains `q`, the most mentioned first."""
     return await at.read(lambda session: reading.search_entities(session.generation, q, limit))
 
 
 @router.get("/entity", tags=["graph"])
+@within_filter
 async def entity(name: str, at: Place) -> reading.GraphView:
     """Return the entities of a name with their relations and claims, quoted from the sources."""
     return await at.read(lambda session: reading.look_up(name, session.generation))
 
 
 @router.get("/paths", tags=["graph"])
+@within_filter
 async def paths(
     first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3
 ) -> reading.Paths:
@@ -252,12 +312,14 @@ async def paths(
 
 
 @router.get("/communities", tags=["graph"])
+@within_filter
 async def communities(at: Place, level: Level = None) -> list[Community]:
     """List all communities, or those of a level (0 is the broadest)."""
     return await at.read(lambda session: session.generation.communities.communities(level))
 
 
 @router.get("/reports", tags=["graph"])
+@within_filter
 async def reports(at: Place, level: Level = None) -> list[reading.ListedReport]:
     """List the reports, the broadest level first, and in each level the most important first."""
     listed = await at.read(lambda session: reading.list_reports(session.generation))
@@ -265,12 +327,14 @@ async def reports(at: Place, level: Level = None) -> list[reading.ListedReport]:
 
 
 @router.get("/reports/{community}", tags=["graph"])
+@within_filter
 async def report(community: str, at: Place) -> reading.ReportView:
     """Return a report with quoted findings, the reports above and below it, and its entities."""
     return await at.read(lambda session: reading.report_view(community, session.generation))
 
 
 @router.get("/schema", tags=["graph"])
+@within_filter
 async def schema(at: Place) -> reading.SchemaView:
     """Return the types of facts with how many there are of each, and what was left out and why."""
     return await at.read(lambda session: reading.schema_view(session.generation))
@@ -280,18 +344,25 @@ async def schema(at: Place) -> reading.SchemaView:
 
 
 @router.get("/workspaces", tags=["workspace"])
+@within_filter
 async def workspaces(service: Here) -> list[str]:
     """List the names of the workspaces of this service."""
     return service.workspaces.names
 
 
 @router.get("/generations", tags=["workspace"])
+@within_filter
 def generations(service: Here, workspace: str = DEFAULT) -> list[GenerationInfo]:
-    """List the kept generations, oldest first."""
-    return service.workspaces.workspace(workspace).generations()
+    """List the kept generations, oldest first; with a filter only their numbers."""
+    stored = service.workspaces.workspace(workspace).generations()
+    if CALLER.get().where is None:
+        return stored
+    nothing = {"created": "", "counts": {}, "size_bytes": 0, "damage": "", "remedy": ""}
+    return [info.model_copy(update=nothing) for info in stored]
 
 
 @router.get("/diff", tags=["workspace"])
+@within_filter
 def diff(
     service: Here,
     before: Annotated[int, Query(ge=1)],
@@ -299,25 +370,39 @@ def diff(
     workspace: str = DEFAULT,
 ) -> Diff:
     """Compare two generations; the default of `after` is the current one."""
-    return compare(service.workspaces.workspace(workspace), before, after)
+    if CALLER.get().where is None:
+        return compare(service.workspaces.workspace(workspace), before, after)
+    with (
+        service.workspaces.hold(workspace, before) as first,
+        service.workspaces.hold(workspace, after) as last,
+    ):
+        return difference(first.generation, last.generation)
 
 
 @router.get("/dead-letters", tags=["workspace"])
+@within_filter
 async def dead_letters(at: Place) -> list[Letter]:
     """List the items that failed while the generation was built, with remedies."""
     return list(await at.read(lambda session: letters_of(session.generation)))
 
 
 @router.get("/usage", tags=["workspace"])
+@within_filter
 async def usage(at: Place) -> list[UsageRow]:
     """Return the model calls that built the generation, by step and model."""
     return await at.read(lambda session: session.generation.meta.usage())
 
 
 @router.get("/status", tags=["workspace"])
+@within_filter
 def status(service: Here, workspace: str = DEFAULT) -> reading.Status:
-    """Return the content of the workspace, its size on disk, its settings and its latest runs."""
-    return reading.workspace_status(service.workspaces.runtime(workspace, reading=True))
+    """Return the content of the workspace, its size on disk, its settings and its latest runs; with
+    a filter only the content that passes it.
+    """
+    if CALLER.get().where is None:
+        return reading.workspace_status(service.workspaces.runtime(workspace, reading=True))
+    with service.workspaces.hold(workspace) as session:
+        return reading.part_status(session)
 
 
 @router.get("/settings", tags=["workspace"])

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from flows.runtime import Runtime, open_runtime
+from flows.service.access import CALLER
 from flows.session import SESSIONS, Session
 from flows.settings import Settings, load_settings
 from prompts.engine.bridge import apart
@@ -32,8 +33,9 @@ class UnknownWorkspace(NotFound):
 class Workspaces:
     """The workspaces of the settings; a name from a request is never used as a path.
 
-    Nothing blocks the caller's event loop: questions run in the event loop of the models, reads in
-    threads.
+    A caller with a filter is given sessions on the part of the documents that pass it, and nothing
+    else. Nothing blocks the caller's event loop: questions run in the event loop of the models,
+    reads in threads.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -69,21 +71,35 @@ class Workspaces:
 
         The question sees the caller's context variables.
         """
-        folder = self.folder(name)
+        folder, where = self.folder(name), CALLER.get().where
 
         async def work() -> T:
-            async with SESSIONS.use(folder, as_of) as session:
+            async with SESSIONS.use(folder, as_of, where) as session:
                 with session.runtime.query_models.without_history():
                     return await asking(session)
 
         return await apart(work())
 
     async def read(self, name: str, reading: Callable[[Session], T], as_of: int | None = None) -> T:
-        """Call a function with a session. Raises NoGeneration, UnknownGeneration."""
-        folder = self.folder(name)
+        """Call a function with a session. Raises NoGeneration, UnknownGeneration, NothingToRead."""
 
         def work() -> T:
-            with SESSIONS.hold(folder, as_of) as session:
+            with self.hold(name, as_of) as session:
+                return reading(session)
+
+        return await asyncio.to_thread(work)
+
+    def hold(self, name: str, as_of: int | None = None) -> AbstractContextManager[Session]:
+        """Give a session to the current thread; it may block."""
+        return SESSIONS.hold(self.folder(name), as_of, CALLER.get().where)
+
+    async def read_whole(self, name: str, reading: Callable[[Session], T]) -> T:
+        """Call a function with a session on all documents, whoever asks: for checks and changes,
+        whose answers tell a caller with a filter of none of the others.
+        """
+
+        def work() -> T:
+            with SESSIONS.hold(self.folder(name)) as session:
                 return reading(session)
 
         return await asyncio.to_thread(work)
@@ -108,7 +124,7 @@ class Workspaces:
 
     async def follow(self, name: str) -> None:
         """Open the newest generation now, so that the next question need not wait for it."""
-        await self.read(name, lambda session: session.number)
+        await self.read_whole(name, lambda session: session.number)
 
     async def open_all(self) -> list[str]:
         """Open all workspaces and return the names of those without a generation."""

@@ -106,10 +106,11 @@ def test_keys_are_read_again_when_their_file_changes(
 NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # the hash of ""
 ANN, ANN_AGAIN, ANN_EDITS = (new_key("ann", role)[1] for role in ("ask", "ask", "edit"))
 NO_HASH, TWO_ROLES = f"ann:ask:{NOTHING}", f"{ANN};{ANN_EDITS}"
+TWO_FILTERS, NO_FILTER = f"{ANN};{ANN} where year > 1", f"ann:ask:{'0' * 64} where year >"
 WRONG_ROWS = [";", " ; ", "ann", f"ann:root:{'0' * 64}", "ann:ask:abc", f"ann:ask:{'0' * 64};x"]
 
 
-@pytest.mark.parametrize("value", [*WRONG_ROWS, NO_HASH, TWO_ROLES])
+@pytest.mark.parametrize("value", [*WRONG_ROWS, NO_HASH, TWO_ROLES, TWO_FILTERS, NO_FILTER])
 def test_a_wrong_row_of_a_key_is_refused_and_not_shown(value: str) -> None:
     with pytest.raises(SettingsError, match=r"service\.keys") as refusal:
         load_settings(environment={"TRELLIS_SERVICE_KEYS": value})

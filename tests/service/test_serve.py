@@ -20,7 +20,7 @@ from flows.__main__ import main
 from flows.cli.command import trellis_app
 from flows.service.log import log_to_stderr
 from tests.patience import PATIENCE
-from tests.service.conftest import ASK, ASKED, QUESTION
+from tests.service.conftest import ASK, ASKED, DOCUMENTS, QUESTION
 from tests.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,8 @@ def test_it_serves_until_sigterm(workspace: Path, tmp_path: Path) -> None:
 def test_a_new_key_opens_a_service_that_others_can_reach(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["serve", "--new-key", "ann:edit", "--json"]) == 0
+    filtered = ["--where", "document = 'bridge'"]
+    assert main(["serve", "--new-key", "ann:edit", *filtered, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["key"] not in made["row"]
     where = ("--listen", "0.0.0.0:0", "--workspace", str(workspace))
@@ -77,8 +78,9 @@ def test_a_new_key_opens_a_service_that_others_can_reach(
         address = facts["service"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 -- as requested
         for key, status in ((made["key"], 200), ("", 401)):
             headers = {"x-api-key": key}
-            answer = httpx.get(f"{address}/v1/models", headers=headers, trust_env=False)
+            answer = httpx.get(f"{address}{DOCUMENTS}", headers=headers, trust_env=False)
             assert answer.status_code == status
+            assert answer.json().get("total", 0) == (1 if key else 0)
 
 
 @pytest.mark.parametrize("texts", [False, True])
@@ -113,6 +115,8 @@ def test_the_log_names_no_document(capsys: pytest.CaptureFixture[str], texts: bo
         (("--no-prefect", "--pool", "p"), "--no-prefect leaves out"),
         (("--new-key", "ann:root"), "Roles: ask, edit, admin"),
         (("--new-key", "a b:ask"), "Use letters"),
+        (("--new-key", "ann:ask", "--where", "year >"), "it ends where a value must stand"),
+        (("--no-prefect", "--where", "year > 1"), "Add --new-key"),
         (("--no-prefect", "not-there"), "Source not found"),
     ],
 )
