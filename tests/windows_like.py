@@ -48,7 +48,7 @@ def importing(
     """Import for our modules what Windows has."""
     importer = str((variables or {}).get("__name__", "")).partition(".")[0]
     if importer in OURS and name in POSIX_ONLY:
-        raise ModuleNotFoundError(f"No module named {name!r}")
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     if importer in OURS and name == "msvcrt":
         return Msvcrt(name)
     return _import(name, variables, *rest, **named)

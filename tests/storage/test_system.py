@@ -15,7 +15,7 @@ from tests.patience import PATIENCE
 from tests.server.client import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux stands in for Windows")
-PACKAGES = ("flows", "tasks", "prompts", "storage")
+OURS = ("flows", "tasks", "prompts", "storage")
 # What Windows lacks, or does otherwise.
 ELSEWHERE = {
     *("add_signal_handler", "fchmod", "fork", "geteuid", "getuid", "killpg", "os.kill", "pread"),
@@ -42,7 +42,7 @@ def as_on_windows(script: str, *arguments: object) -> str:
 
 def test_one_module_alone_knows_the_system() -> None:
     found = set()
-    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+    for path in (path for package in OURS for path in (ROOT / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = {alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")}
             named = {getattr(node, "attr", None), getattr(node, "arg", None)}
@@ -55,9 +55,14 @@ def test_one_module_alone_knows_the_system() -> None:
 
 EVERY_MODULE = """
 import importlib, pkgutil
-for package in ("flows", "tasks", "prompts", "storage"):
+from tests.windows_like import OURS, POSIX_ONLY
+for package in OURS:
     for module in pkgutil.walk_packages([package], f"{package}."):
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert error.name.partition(".")[0] not in (*OURS, *POSIX_ONLY), error
+            print("without its extra:", module.name)
 """
 
 
