@@ -5,11 +5,10 @@ Both return the same records: ids are content hashes, and batches are independen
 
 import os
 import socket
-import stat
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from prompts.engine.spending import Meter, Spent
 from prompts.extract import extractor
 from storage.errors import SettingsError, StorageError, TrellisError, UsageError
 from storage.records import Chunk
+from storage.system import private_folder
 from storage.workspace_db import WorkspaceDatabase
 from tasks.embed import embed
 from tasks.extract import Extracts, extract
@@ -209,13 +209,10 @@ class Place:
         """
         if socket.gethostname() == self.machine:
             return self
-        folder = Path(tempfile.gettempdir()) / f"trellis-worker-{os.getuid()}"
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        found = folder.lstat()  # any user may have made a link to a folder of this one's
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            problem = "it is a link, a file, or another user's folder"
-            raise StorageError(folder, problem, "Set TMPDIR for the workers.")
+        folder = private_folder("trellis-worker")
+        if folder is None:
+            problem = "the folder trellis-worker in it is a link, a file, or another user's"
+            raise StorageError(tempfile.gettempdir(), problem, "Set TMPDIR for the workers.")
         return Place(self.machine, folder / "caches.sqlite", folder)
 
 

@@ -253,6 +253,9 @@ class ServiceSettings(Area):
     """Web pages that may call the service from a browser (`https://HOST`)."""
     log_texts: bool = False
     """Whether questions are written into the log."""
+    kept_turns: NonNegativeInt = 500
+    """Questions with their answers that each user's conversations on the page hold, in the
+    workspace; the oldest go first, and 0 keeps none."""
 
     @property
     def is_open(self) -> bool:

@@ -18,7 +18,7 @@ import tempfile
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, cast
@@ -28,10 +28,11 @@ from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, UsageError
 from storage.faults import fault_of, faults_told
 from storage.files import open_file
-from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
+from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync_tree
 from storage.records import Record
 from storage.recovery import damage, refuse_lost
 from storage.sqlite import SqliteFile
+from storage.system import replace, sync
 from storage.uploads import UPLOADS, upload_path, uploaded_files
 from storage.workspace_db import SCHEMA
 
@@ -149,7 +150,7 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
         try:
             _write_tar(part, kind, sources)
             sync(part)
-            part.rename(file)
+            replace(part, file)
         finally:
             part.unlink(missing_ok=True)
         return _report(file, layout, copied.pointer_file, pointer.current or 0, held)
@@ -232,6 +233,8 @@ def read_archive(
                 raise ArchiveError(file, str(problem)) from problem
             report = _report(file, layout, layout.pointer_file, current, layout.folders())
             sync_tree(aside)
+            with suppress(FileNotFoundError):
+                root.rmdir()  # an empty one; Windows moves nothing to a place that is taken
             aside.rename(root.absolute())
     finally:
         shutil.rmtree(aside, ignore_errors=True)

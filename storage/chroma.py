@@ -25,7 +25,8 @@ from chromadb.config import Settings
 from chromadb.errors import ChromaError
 
 from storage.errors import SettingsError, StorageError
-from storage.layout import Layout, sync, sync_tree, write_atomically
+from storage.layout import Layout, sync_tree, write_atomically
+from storage.system import sync
 from storage.vector_store import REBUILD, ServerAddress
 from storage.vectors import Hit, IndexEntry, Metadata, StoredVectors, Vector
 

@@ -23,6 +23,7 @@ from scipy import sparse
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.faults import faults_told
 from storage.records import Record
+from storage.system import replace
 
 SCHEMA_VERSION = 5
 
@@ -176,7 +177,7 @@ class Database:
             connection.execute("COPY FROM DATABASE was TO is_now")
             connection.execute("CHECKPOINT is_now")
             connection.execute("DETACH is_now")
-        aside.replace(path)
+        replace(aside, path)
 
     def close(self) -> None:
         """Close the file and drop the connection, so that DuckDB frees the file."""

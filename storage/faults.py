@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 
 import duckdb
 
@@ -27,6 +26,7 @@ from storage.errors import (
     StorageError,
     TooLittle,
 )
+from storage.system import is_file_size_limited
 
 _OF_THE_SYSTEM: dict[int, type[FileFault]] = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), NotPermitted),
@@ -43,6 +43,7 @@ _OF_SQLITE: dict[int, type[FileFault]] = {
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), InUse),
     sqlite3.SQLITE_PROTOCOL: InUse,
 }
+_IN_USE_ON_WINDOWS = (32, 33)  # sharing and lock violation; Python calls both EACCES
 _NAME_TAKEN = {errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT}
 _LITTLE_ROOM = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
 _DAMAGED_SQLITE = ("no such", "malformed", "unsupported file format", "Could not decode to UTF-8")
@@ -84,6 +85,8 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
         return _of_duckdb(error, place, damaged)
     if isinstance(error, MemoryError):
         return TooLittle(place, str(error) or "out of memory")
+    if isinstance(error, OSError) and getattr(error, "winerror", None) in _IN_USE_ON_WINDOWS:
+        return InUse(place, error.strerror or str(error))
     if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
         return _OF_THE_SYSTEM[error.errno](place, error.strerror or str(error))
     return None
@@ -122,14 +125,14 @@ def _by_the_disk(path: Path, words: str) -> StorageError:
     """Find out from disk and limits why SQLite, which does not say it, cannot use a file."""
     folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
     try:
-        os.close(os.open(folder, os.O_RDONLY))
+        next(os.scandir(folder), None)
     except OSError as error:
         if _OF_THE_SYSTEM.get(error.errno or 0) is TooLittle:
             return TooLittle(path, error.strerror or words)
     readable = not path.exists() or _may(path, os.R_OK | os.W_OK)
     if not _may(folder, os.W_OK | os.X_OK) or not readable:
         return NotPermitted(path, words)
-    if shutil.disk_usage(folder).free < _LITTLE_ROOM or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
+    if shutil.disk_usage(folder).free < _LITTLE_ROOM or is_file_size_limited():
         return DiskFull(path, words)
     return DiskFailed(path, words)
 

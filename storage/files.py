@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 
 from storage.errors import UsageError
+from storage.system import open_without_waiting
 
 _INHERITED = ("/dev/stdin", "/dev/fd/")  # open files of the process, such as `<(…)` of a shell
 _KERNEL = ("/proc/", "/sys/")  # "regular" files, but reading `/proc/kmsg` never ends and empties it
@@ -30,7 +31,7 @@ def open_file(path: str | Path) -> io.BufferedReader:
         raise UsageError(
             f"{path} is no regular file, but a pipe, a device or the like.", "Name a file."
         )
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    return os.fdopen(open_without_waiting(path), "rb")
 
 
 def content_of_file(path: str | Path) -> bytes:

@@ -13,11 +13,10 @@ A generation is published when its whole folder is renamed from staging/ into ge
 CURRENT is written. Where a run was killed between the two, or CURRENT is lost or older than the
 folders, the newest folder that is not retired is current.
 
-The writer of a workspace and the readers of a generation hold `flock` locks, which the system frees
-when a process ends in any way.
+The writer of a workspace and the readers of a generation hold locks, which the system frees when a
+process ends in any way.
 """
 
-import fcntl
 import os
 import re
 import shutil
@@ -31,6 +30,7 @@ from pydantic import Field, ValidationError
 from storage.errors import StorageError, WorkspaceLocked
 from storage.faults import faults_told, make_folder
 from storage.records import Record, utc_now
+from storage.system import is_still_there, lock, open_folder_lock, replace, sync
 
 R = TypeVar("R", bound=Record)
 DATABASE = "generation.duckdb"
@@ -161,20 +161,11 @@ def write_atomically(path: Path, text: str) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(path)
+            replace(aside, path)
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
         sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Force a file's content, or a folder's list of names, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_tree(folder: Path) -> None:
@@ -216,20 +207,23 @@ class WriterLock(_Lock):
             super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
             with faults_told(path):
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not lock(self._descriptor):
+                    raise _locked(path)
                 holder = _Holder(pid=os.getpid(), host=socket.gethostname(), since=utc_now())
                 os.ftruncate(self._descriptor, 0)
-                os.pwrite(self._descriptor, holder.model_dump_json().encode(), 0)
-        except BlockingIOError:
-            self.release()
-            try:
-                other = _Holder.model_validate_json(path.read_bytes())
-            except ValidationError:
-                other = _Holder(pid=0, host="", since="")  # It has not written its name yet
-            raise WorkspaceLocked(path.parent, other.pid, other.host, other.since) from None
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                os.write(self._descriptor, holder.model_dump_json().encode())
         except BaseException:
             self.release()
             raise
+
+
+def _locked(path: Path) -> WorkspaceLocked:
+    try:
+        other = _Holder.model_validate_json(path.read_bytes())
+    except ValidationError:
+        other = _Holder(pid=0, host="", since="")  # It has not written its name yet
+    return WorkspaceLocked(path.parent, other.pid, other.host, other.since)
 
 
 class Lease(_Lock):
@@ -240,19 +234,15 @@ class Lease(_Lock):
         """Take a lease; None where the folder is gone or going, or (exclusive) has readers."""
         try:
             with faults_told(folder):
-                descriptor = os.open(folder, os.O_RDONLY)
+                descriptor = open_folder_lock(folder)
         except (FileNotFoundError, NotADirectoryError):
             return None
         lease = cls(descriptor)
         try:
             with faults_told(folder):
-                kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
                 # The folder may have been moved between opening and locking.
-                if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                if lock(descriptor, shared=not exclusive) and is_still_there(descriptor, folder):
                     return lease
-        except (BlockingIOError, FileNotFoundError):
-            pass
         except BaseException:
             lease.release()
             raise

@@ -17,7 +17,8 @@ from storage.errors import (
     WorkspaceFormatError,
 )
 from storage.faults import faults_told
-from storage.layout import DATABASE, MANIFEST, Layout, Lease, read_manifest, sync
+from storage.layout import DATABASE, MANIFEST, Layout, Lease, read_manifest
+from storage.system import sync
 
 logger = logging.getLogger(__name__)
 

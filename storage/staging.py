@@ -19,7 +19,6 @@ from storage.layout import (
     Manifest,
     Pointer,
     WriterLock,
-    sync,
     sync_tree,
     write_atomically,
 )
@@ -27,6 +26,7 @@ from storage.propositions import PropositionStore
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
 from storage.records import utc_now
 from storage.recovery import remove_old
+from storage.system import sync
 from storage.vector_store import VectorStore
 from storage.vectors import StoredVectors, Window
 

@@ -6,7 +6,6 @@ leftover.
 """
 
 import errno
-import fcntl
 import os
 import unicodedata
 import uuid
@@ -17,6 +16,7 @@ from typing import BinaryIO
 
 from storage.errors import UsageError
 from storage.faults import faults_told
+from storage.system import discard, is_name, lock, remove_unlocked, replace_open
 
 UPLOADS = "uploads"
 LONGEST_NAME = 200  # bytes of UTF-8 in a part of a path
@@ -52,7 +52,8 @@ def upload_path(workspace: Path, name: str) -> Path:
 
 
 def _is_bad(part: str) -> bool:
-    return not part.strip() or part.startswith((".", "~$")) or len(part.encode()) > LONGEST_NAME
+    hidden = not part.strip() or part.startswith((".", "~$"))
+    return hidden or len(part.encode()) > LONGEST_NAME or not is_name(part)
 
 
 def uploaded_file(workspace: Path, name: str) -> Path | None:
@@ -88,13 +89,11 @@ def _written(path: Path, folder: Path) -> Iterator[BinaryIO]:
     """Replace a file by what the block writes, if the block succeeds."""
     try:
         with faults_told(path), _part_beside(path) as file:
-            part = Path(file.name)
             try:
                 yield file
-                file.flush()
-                part.replace(path)
+                replace_open(file, path)
             finally:
-                part.unlink(missing_ok=True)
+                discard(file)
     except OSError as error:
         if error.errno not in _NAME_TAKEN:
             raise
@@ -116,8 +115,7 @@ def _part_beside(path: Path) -> BinaryIO:
             file = part.open("xb")
         except FileNotFoundError:
             continue  # Somebody has just removed the empty folder
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if part.exists():
+        if lock(file.fileno()) and part.exists():
             return file
         file.close()  # Somebody removed it as a leftover before it was locked
 
@@ -140,11 +138,10 @@ def remove_parts(workspace: Path) -> int:
     removed = 0
     for part in upload_folder(workspace).rglob(f"{_PART}*"):
         try:
-            with part.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink()
-        except (BlockingIOError, FileNotFoundError, IsADirectoryError, PermissionError):
-            continue  # It is being written, was removed, or is not ours
+            if not remove_unlocked(part):
+                continue  # It is being written
+        except (FileNotFoundError, IsADirectoryError, PermissionError):
+            continue  # It was removed, or is not ours
         removed += 1
         _remove_empty(part.parent, upload_folder(workspace))
     return removed

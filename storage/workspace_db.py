@@ -1,7 +1,7 @@
 """The workspace's SQLite database, which outlives generations.
 
 It holds memory, cached answers of models and vectors of embedders, the history of runs,
-evaluations, watched questions, and feedback.
+evaluations, watched questions, feedback, and conversations.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.conversations import Conversations
 from storage.errors import StorageError
 from storage.evaluations import EvaluationStore, FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
@@ -24,12 +25,12 @@ Vector = NDArray[np.float32]
 
 SCHEMA = Schema(
     "workspace_db",
-    5,
+    6,
     since=4,
     remedy=(
         "Put back a copy of it (an archive holds one), or move the file away: a new one is made. "
         "With it go memory, kept answers and vectors (models are paid again), evaluations, watched "
-        "questions, feedback and the history of runs; the index stays."
+        "questions, feedback, conversations and the history of runs; the index stays."
     ),
     without="Nothing is remembered, and no kept answer or vector is used.",
 )
@@ -207,6 +208,7 @@ class WorkspaceDatabase:
         self.watched = WatchedQuestions(self._file)
         self.feedback = FeedbackRows(self._file)
         self.evaluations = EvaluationStore(self._file)
+        self.conversations = Conversations(self._file)
 
     def forget_caches(self) -> None:
         """Remove what models and embedders can give again."""

@@ -26,5 +26,10 @@ CREATE TABLE IF NOT EXISTS evaluated_answers (  -- of unfinished evaluations; `a
 CREATE TABLE IF NOT EXISTS evaluations (  -- finished ones; JSON texts, of which `result` holds everything
     number INTEGER PRIMARY KEY, evaluation TEXT NOT NULL, result TEXT NOT NULL
 );
+-- `watched`, `feedback` and `turn` are JSON text; all turns of a conversation have its `title`, or '' where it was given none.
 CREATE TABLE IF NOT EXISTS watched_questions (id TEXT PRIMARY KEY, watched TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS feedback (id TEXT PRIMARY KEY, feedback TEXT NOT NULL)  -- `watched` and `feedback` are JSON text
+CREATE TABLE IF NOT EXISTS feedback (id TEXT PRIMARY KEY, feedback TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS turns (
+    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, conversation TEXT NOT NULL, title TEXT NOT NULL, turn TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turns_by_owner ON turns (owner, conversation)

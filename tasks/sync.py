@@ -230,6 +230,12 @@ class DocumentTraces:
         for text in others:
             self.traces.difference_update(_words_and_runs(text))
 
+    def without(self, text: str) -> "DocumentTraces":
+        """Return the traces that do not stand in one more text."""
+        fewer = DocumentTraces((), ())
+        fewer.traces = self.traces.difference(_words_and_runs(text))
+        return fewer
+
     def found_in(self, text: str) -> bool:
         """Say whether a text, which may be JSON, holds a trace."""
         plain = _JSON_CODE.sub(lambda code: chr(int(code[1], 16)), text)

@@ -20,6 +20,7 @@ from flows.runtime import Runtime, open_caches, usage_of
 from flows.settings import PROGRAMS_FOLDER, TAILORING_FILE
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
+from storage.conversations import Turn
 from storage.documents import as_spelt
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.records import Chunk, Record
@@ -61,6 +62,7 @@ class ForgetReport(Record):
     model_answers: int = 0
     embeddings: int = 0
     evaluated_answers: int = 0
+    conversation_turns: int = 0
     run_records: int = 0
     uploads: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -122,7 +124,8 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
 
 async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
     started = time.monotonic()
-    memory, root = runtime.workspace.database.memory, runtime.workspace.root
+    database, root = runtime.workspace.database, runtime.workspace.root
+    memory, conversations = database.memory, database.conversations
     uploads = {name: file for name in names if (file := uploaded_file(root, name))}
     with next_generation(runtime, from_nothing=uploads.keys() == set(names)) as staging:
         documents, held = _meant(names, uploads, staging, runtime)
@@ -138,14 +141,19 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
         )
         _remove(documents, chunks, staging)
         memories = memory.remove_documents(documents)
+        evaluated, run_records = _remove_answers(_holds(documents, traces), runtime)
+        # A turn has words of ours too, which are no document's: its fields and reasons.
+        in_turns = _holds(documents, traces.without(json.dumps(Turn.model_json_schema())))
+        turns = conversations.forget_where(in_turns)
         answers, vectors = _remove_cached(traces, held, runtime)
-        evaluated, run_records = _remove_answers(documents, traces, runtime)
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
         left = {_file_of(part.path) for part in staging.documents.parts()}
         number = staging.publish(retire=held.generations, afresh=True)
         # Only after the publication: until then a failure must leave the files as they were.
         changed = _remove_uploads(uploads, held.files, left, traces, root)
-    memory.remove_documents(documents)  # also what a question has stored meanwhile
+    # Also what a question has stored meanwhile.
+    memory.remove_documents(documents)
+    turns += conversations.forget_where(in_turns)
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents),
@@ -157,6 +165,7 @@ async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
         model_answers=answers,
         embeddings=vectors,
         evaluated_answers=evaluated,
+        conversation_turns=turns,
         run_records=run_records,
         uploads=changed,
         files=_files_left(held.files, changed, traces, root),
@@ -226,17 +235,22 @@ def _remove_cached(traces: DocumentTraces, held: Holdings, runtime: Runtime) -> 
     return answers, vectors
 
 
-def _remove_answers(
-    documents: Sequence[str], traces: DocumentTraces, runtime: Runtime
-) -> tuple[int, int]:
+def names_in(documents: Sequence[str]) -> Callable[[str], bool]:
+    """Make a test whether a JSON text names one of the documents."""
+    names = [json.dumps(name, ensure_ascii=False) for name in documents]
+    return lambda text: any(name in text.replace('\\"', '"') for name in names)
+
+
+def _holds(documents: Sequence[str], traces: DocumentTraces) -> Callable[[str], bool]:
+    """Make a test whether a JSON text names one of the documents or has a trace of them."""
+    named = names_in(documents)
+    return lambda text: named(text) or traces.found_in(text)
+
+
+def _remove_answers(holds: Callable[[str], bool], runtime: Runtime) -> tuple[int, int]:
     """Remove the answers in evaluations, watched questions and feedback that hold the documents,
     and the recorded runs of this workspace that do; return how many of each.
     """
-    names = [json.dumps(name, ensure_ascii=False) for name in documents]
-
-    def holds(text: str) -> bool:
-        return any(name in text.replace('\\"', '"') for name in names) or traces.found_in(text)
-
     database = runtime.workspace.database
     answers = database.running_answers.remove_where(holds)
     answers += database.watched.forget_where(holds)

@@ -30,6 +30,7 @@ from flows.orchestration.zombie_automation import TAG, end_silent_runs
 from flows.query import query
 from storage.errors import UsageError
 from storage.records import Record
+from storage.system import on_signals
 
 NIGHTLY, NOW, ASK = "index-nightly", "index-now", "ask"
 
@@ -113,8 +114,7 @@ async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[
     # The runner installs a handler of SIGTERM that would leave the runs behind: ours replaces it.
     await asyncio.sleep(0)
     signalled = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, signalled.set)
+    on_signals((signal.SIGINT, signal.SIGTERM), signalled.set)
     ready()
     stopping = asyncio.create_task(signalled.wait())
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,6 +18,7 @@ from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_se
 
 from prompts.engine.bridge import waiting
 from storage.errors import StorageError, UsageError
+from storage.system import APART
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4200
@@ -132,7 +133,7 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us: runs that end still need their server
+            **APART,  # Ctrl-C is for us: runs that end still need their server
         )
     try:
         _wait(process, address, log)
@@ -197,7 +198,8 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"
 
 

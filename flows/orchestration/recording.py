@@ -26,6 +26,7 @@ from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
 from storage.errors import BudgetReached, TrellisError
 from storage.records import Record
+from storage.system import HANDLES_SIGNALS, on_signals
 
 P = ParamSpec("P")
 RecordT = TypeVar("RecordT", bound=Record)
@@ -107,7 +108,8 @@ async def _ended_by_signals() -> AsyncIterator[None]:
     Prefect's handler stays installed, where its runner looks for it.
     """
     task = asyncio.current_task()
-    if task is None or threading.current_thread() is not threading.main_thread():
+    handled = HANDLES_SIGNALS and threading.current_thread() is threading.main_thread()
+    if task is None or not handled:  # Windows ends a process without a signal
         yield
         return
     loop, prefects_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
@@ -119,7 +121,7 @@ async def _ended_by_signals() -> AsyncIterator[None]:
         if not over and not task.cancelling():
             task.cancel()
 
-    loop.add_signal_handler(signal.SIGTERM, cancel)
+    on_signals((signal.SIGTERM,), cancel)
     # This does not silence the loop, which listens at the wake-up descriptor.
     signal.signal(signal.SIGTERM, prefects_handler)
     try:

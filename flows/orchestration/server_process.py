@@ -3,11 +3,12 @@
 The system closes the input however the owner dies, so that no killed command leaves a server.
 """
 
-import os
 import runpy
 import signal
 import sys
 import threading
+
+from storage.system import send_to_itself
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
 
 def _end_with_input() -> None:
     sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
+    send_to_itself(signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -163,6 +163,13 @@ class Caller:
     role: Role
     where: str | None = None
 
+    @property
+    def user(self) -> str:
+        """Whose conversations are kept. Another filter is another user, so that what was answered
+        within the old one is not shown within the new one.
+        """
+        return self.name if self.where is None else f"{self.name}{WHERE}{self.where}"
+
     def may(self, role: Role) -> bool:
         """Whether the caller's role includes another role."""
         return ROLES.index(self.role) >= ROLES.index(role)

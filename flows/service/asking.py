@@ -14,17 +14,20 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.lazy_search import forecast_question
+from flows.operations.forget import names_in
 from flows.query import answer_question, retrieve_passages
 from flows.question import AUTO, AskOptions
-from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
+from flows.service.access import CALLER, LONGEST_LOGGED, DayLimits, shown_error
 from flows.service.metrics import Metrics
 from flows.service.runs import IndexRuns
 from flows.service.workspaces import DEFAULT, Workspaces
+from flows.session import Session
 from flows.setting_areas import ServiceSettings
 from flows.settings import Settings
 from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
+from storage.conversations import Turn
 from storage.filters import check_filter
 from storage.records import Record, utc_now
 from storage.run_records import QuestionForecast
@@ -33,6 +36,7 @@ from tasks.watching import watched
 
 MOST_KEPT = 200  # questions
 MOST_BUDGET = 100_000  # passages that mode `lazy` tests
+ConversationId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
 class RetrieveRequest(BaseModel):
@@ -84,6 +88,9 @@ class AskRequest(RetrieveRequest):
     structure: StructureType | None = None
     response: str = Field(default="", max_length=1000)
     """The form of the answer in words: "a list", "in German"."""
+    conversation: ConversationId | None = None
+    """Keep the question with its answer in this conversation of the user: an id of your choice.
+    What was said in it is not read: `history` says that."""
 
 
 class Event(Record):
@@ -128,6 +135,7 @@ class Questions:
         self._metrics = metrics
         self._places = asyncio.Semaphore(settings.at_once)
         self._limits = DayLimits(settings.tokens_a_day, settings.usd_a_day)
+        self._kept_turns = settings.kept_turns
         self.latest = deque[AskedQuestion](maxlen=MOST_KEPT)
 
     async def ask(
@@ -203,7 +211,27 @@ class Questions:
     async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
         """Answer a request. Raises the same errors as `ask`."""
         options = replace(asked.options(), on_text=on_text)
-        return await self.ask(asked.workspace, asked.question, options, asked.as_of)
+        answer = await self.ask(asked.workspace, asked.question, options, asked.as_of)
+        if asked.conversation:
+            await self._keep(asked.workspace, asked.conversation, answer)
+        return answer
+
+    async def _keep(self, name: str, conversation: str, answer: Answer) -> None:
+        """Keep a turn of the caller's conversation, without what was forgotten meanwhile."""
+        owner, turn = CALLER.get().user, Turn(asked=utc_now(), answer=answer)
+
+        def keep(session: Session) -> None:
+            store = session.runtime.workspace.database.conversations
+            store.put(owner, conversation, turn, self._kept_turns)
+
+        def forget_again(session: Session) -> None:
+            named = names_in(session.generation.documents.forgotten())
+            if session.number != answer.generation and named(turn.model_dump_json()):
+                session.runtime.workspace.database.conversations.forget_where(named)
+
+        await self._workspaces.read(name, keep)
+        # With a newer session: what is published later finds the turn and removes it itself.
+        await self._workspaces.read(name, forget_again)
 
     async def events(self, asked: AskRequest) -> AsyncIterator[Event]:
         """Answer a request and yield events meanwhile; closing the iterator cancels the answer.

@@ -26,6 +26,7 @@ from prompts.engine.spending import Meter
 from storage.errors import TrellisError
 from storage.faults import DATABASE_ERRORS, fault_of
 from storage.run_records import StepUsage
+from storage.system import send_to_itself
 
 EVERY = 0.2  # seconds between two messages about one step
 
@@ -88,7 +89,7 @@ def _work(order: Mapping[str, Any], settings: Settings) -> dict[str, object]:
 
 def _interrupt_at_end_of_input() -> None:
     sys.stdin.read()
-    os.kill(os.getpid(), signal.SIGINT)
+    send_to_itself(signal.SIGINT)
 
 
 def _send(message: dict[str, object]) -> None:

@@ -1,6 +1,9 @@
-"""Further routes of /api/v1, made for the page: pictures, edits, feedback, history and doctor."""
+"""Further routes of /api/v1, made for the page: conversations, pictures, edits, feedback, history
+and doctor.
+"""
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
@@ -11,12 +14,13 @@ from flows.modes.registry import mode_names
 from flows.operations import edit as editing
 from flows.operations import retry as retrying
 from flows.operations.doctor import Examination, examination
-from flows.service.access import CALLER, needs, within_filter
-from flows.service.asking import AskedQuestion
+from flows.service.access import CALLER, Caller, needs, within_filter
+from flows.service.asking import AskedQuestion, ConversationId
 from flows.service.examples import example_questions
 from flows.service.picture import Picture, picture
 from flows.service.rest import EDIT, Here, Limit, usual_sources
 from flows.service.workspaces import DEFAULT
+from storage.conversations import Conversation, Conversations, ListedConversation
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion, Feedback
 from storage.graph import Edit
@@ -94,6 +98,70 @@ async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
 async def retry(service: Here, workspace: str = DEFAULT) -> retrying.RetryReport:
     """Retry the failed items and publish those that succeed."""
     return await service.workspaces.change(workspace, retrying.retry)
+
+
+# --- conversations ---
+
+
+@dataclass(frozen=True)
+class OwnConversations:
+    """The conversations of a workspace that belong to the calling user."""
+
+    service: Here
+    caller: Annotated[Caller, Depends(needs("ask"))]
+    workspace: Annotated[str, Query()] = DEFAULT
+
+    @property
+    def store(self) -> Conversations:
+        # As a reader, for which a file that cannot be opened has no conversations.
+        runtime = self.service.workspaces.runtime(self.workspace, reading=True)
+        return runtime.workspace.database.conversations
+
+
+Own = Annotated[OwnConversations, Depends()]
+
+
+class Title(Record):
+    """A new title of a conversation."""
+
+    title: str = Field(min_length=1, max_length=200, pattern=r"\S")
+
+
+@router.get("/conversations", tags=["conversations"])
+@within_filter
+def conversations(own: Own) -> list[ListedConversation]:
+    """List your conversations, that with the latest question first."""
+    return own.store.listed(own.caller.user)
+
+
+@router.get("/conversations/{conversation}", tags=["conversations"])
+@within_filter
+def conversation(conversation: ConversationId, own: Own) -> Conversation:
+    """Return one of your conversations with its questions and answers."""
+    return own.store.get(own.caller.user, conversation)
+
+
+@router.patch("/conversations/{conversation}", tags=["conversations"])
+@within_filter
+def rename_conversation(conversation: ConversationId, body: Title, own: Own) -> Conversation:
+    """Give one of your conversations another title."""
+    own.store.rename(own.caller.user, conversation, body.title.strip())
+    return own.store.get(own.caller.user, conversation)
+
+
+@router.delete("/conversations/{conversation}", tags=["conversations"])
+@within_filter
+def delete_conversation(conversation: ConversationId, own: Own) -> list[ListedConversation]:
+    """Delete one of your conversations; return the others."""
+    own.store.remove(own.caller.user, conversation)
+    return own.store.listed(own.caller.user)
+
+
+@router.delete("/conversations", tags=["conversations"])
+@within_filter
+def delete_conversations(own: Own) -> None:
+    """Delete all your conversations in a workspace."""
+    own.store.remove_all(own.caller.user)
 
 
 # --- the graph ---
@@ -190,15 +258,21 @@ class FeedbackBody(Record):
     documents: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
     generation: int
+    conversation: ConversationId | None = None
 
 
 @router.post("/feedback", tags=["questions"])
 @within_filter
-def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
-    """Keep a rating for evaluations; it replaces an earlier one of the same answer."""
+def keep_feedback(body: FeedbackBody, own: Own) -> Feedback:
+    """Keep a rating for evaluations, and in your conversation; it replaces an earlier one of the
+    same answer.
+    """
     name = content_id("fbk", body.question, body.answer, *body.history)
-    feedback = Feedback(**dict(body), id=name, at=utc_now())
-    service.workspaces.workspace(workspace).database.feedback.put(feedback)
+    feedback = Feedback(**body.model_dump(exclude={"conversation"}), id=name, at=utc_now())
+    own.service.workspaces.workspace(own.workspace).database.feedback.put(feedback)
+    if body.conversation:
+        rated = (body.question, body.answer)
+        own.store.rate(own.caller.user, body.conversation, rated, body.helpful)
     return feedback
 
 

@@ -18,6 +18,7 @@ from prompts.engine.errors import EngineError
 from storage.errors import NotFound, TrellisError, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
+from storage.system import APART
 
 MOST_KEPT = 200  # runs
 MOST_UNFINISHED = 100  # runs
@@ -144,7 +145,7 @@ class IndexRuns:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE,
-            start_new_session=True,
+            **APART,
             env={**os.environ, "PYTHONPATH": path},
         )
         assert process.stdin is not None  # noqa: S101 -- both are pipes

@@ -121,6 +121,7 @@ class Guess:
     entity: str = "Nowhere Holt"
     community: str = "com_0000000000000000"
     run: str = "run_000000000000"
+    conversation: str = "nothing"
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,7 @@ def cases(guess: Guess) -> dict[str, list[Asked]]:
     ask = {"question": QUESTION}
     feedback = {"question": SEEN, "answer": "It was.", "helpful": True, "generation": 2}
     merge = {"action": "merge", "name": "Tomas Reyd", "other": guess.entity}
+    kept = f"{API}/conversations"
     found = Asked("PUT", f"{API}/documents/{guess.document}", {"index": "false"}, "text")
     return {
         "POST /api/v1/ask": [
@@ -233,6 +235,15 @@ def cases(guess: Guess) -> dict[str, list[Asked]]:
         "DELETE /api/v1/edits/{number}": [Asked("DELETE", f"{API}/edits/1")],
         "GET /api/v1/feedback": [get(f"{API}/feedback")],
         "POST /api/v1/feedback": [post(f"{API}/feedback", feedback)],
+        "GET /api/v1/conversations": [get(kept)],
+        "DELETE /api/v1/conversations": [Asked("DELETE", kept)],
+        "GET /api/v1/conversations/{conversation}": [get(f"{kept}/{guess.conversation}")],
+        "PATCH /api/v1/conversations/{conversation}": [
+            Asked("PATCH", f"{kept}/{guess.conversation}", body={"title": "mine"})
+        ],
+        "DELETE /api/v1/conversations/{conversation}": [
+            Asked("DELETE", f"{kept}/{guess.conversation}")
+        ],
         "GET /v1/models": [get("/v1/models")],
         "GET /v1/models/{name}": [get("/v1/models/trellis")],
         "POST /v1/chat/completions": [
@@ -288,10 +299,10 @@ def hidden(served: Served) -> Guess:
     reports = served.whole.get(f"{API}/reports").json()
     report = next(row for row in reports if signs_in(row["title"]))
     run = served.whole.post(f"{API}/index-runs", json={"sources": ["/nowhere/zq"]}).json()
-    served.whole.post(f"{API}/ask", json={"question": QUESTION})
+    served.whole.post(f"{API}/ask", json={"question": QUESTION, "conversation": "zq"})
     rating = {"question": QUESTION, "answer": "90417", "helpful": False, "generation": 2}
     served.whole.post(f"{API}/feedback", json=rating)
-    return Guess("south/zqholt", "Zqarn Holt", report["community"], run["id"])
+    return Guess("south/zqholt", "Zqarn Holt", report["community"], run["id"], "zq")
 
 
 def every_request(guess: Guess) -> list[Asked]:

@@ -404,3 +404,69 @@ def test_a_service_with_keys_asks_for_one(browser: Browser, tmp_path: Path) -> N
         page.reload()
         expect(page.locator("tbody")).to_contain_text("bridge")
         context.close()
+
+
+def entered(browser: Browser, service: Served, key: str) -> Page:
+    """The page in a browser of its own, with a key."""
+    page = browser.new_context(locale="en-GB").new_page()
+    page.set_default_timeout(WAIT)
+    page.goto(service.url)
+    page.get_by_role("dialog").get_by_label("This service asks for a key").fill(key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+    return page
+
+
+def talks_of(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Conversations").get_by_role("listitem")
+
+
+def test_conversations_follow_the_key_to_any_browser(browser: Browser, tmp_path: Path) -> None:
+    keys, rows = zip(*(new_key(name, "ask") for name in ("ann", "bob")), strict=True)
+    with served(tmp_path, ROWS, keys=rows) as service:
+        first = entered(browser, service, keys[0])
+        asked(first, "Who designed Orla Bridge?")
+        press(first, "New conversation")
+        expect(first.get_by_role("heading", name="Ask your documents")).to_be_visible()
+        asked(first, "Where was Tomas Reyd born?")
+        page = entered(browser, service, keys[0])
+        expect(talks_of(page)).to_have_text(
+            ["Where was Tomas Reyd born?", "Who designed Orla Bridge?"]
+        )
+        page.get_by_role("link", name="Who designed").click()
+        expect(page.locator(".answer")).to_contain_text("Tomas Reyd")
+        asked(page, "When did it open?")
+        page.reload()
+        expect(page.locator(".turn")).to_have_count(2)
+        other = entered(browser, service, keys[1])
+        expect(talks_of(other)).to_have_count(0)
+        other.goto(page.url)
+        expect(other.get_by_role("alert")).to_contain_text("You have no conversation")
+        for opened_page in (first, page, other):
+            opened_page.context.close()
+
+
+def test_a_conversation_is_renamed_rated_and_forgotten(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, ROWS) as service, opened(browser, service) as page:
+        asked(page, "Where was Tomas Reyd born?")
+        press(page, "New conversation")
+        expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+        asked(page, "When did Orla Bridge open?")
+        press(page, "Rename this conversation: When did")
+        page.get_by_role("dialog").get_by_role("textbox").fill("桥梁")
+        press(page.get_by_role("dialog"), "Save")
+        expect(talks_of(page)).to_have_text(["桥梁", "Where was Tomas Reyd born?"])
+        press(page, "Delete this conversation: Where was")
+        expect(talks_of(page)).to_have_text(["桥梁"])
+        helpful = page.get_by_role("button", name="Helpful", exact=True)
+        helpful.click()
+        expect(helpful).to_have_attribute("aria-pressed", "true")
+        page.reload()
+        expect(helpful).to_have_attribute("aria-pressed", "true")
+        show(page, "Documents")
+        press(page, "Remove: bridge")
+        press(page.get_by_role("dialog"), "Remove")
+        expect(page.locator("#notice")).to_contain_text("is removed")
+        show(page, "Ask")
+        expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+        expect(talks_of(page)).to_have_count(0)

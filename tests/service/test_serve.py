@@ -127,6 +127,29 @@ def test_impossible_arguments_are_refused(
     assert shown in capsys.readouterr().err
 
 
+def served_at(container: Mapping[str, Any]) -> tuple[str, bool, str]:
+    """Where a container's command listens, without Prefect or with, and on which workspace."""
+    _, bound, _ = trellis_app().parse_args(shlex.split(container["command"])[1:])
+    typed = bound.arguments
+    return typed["listen"], typed["no_prefect"], typed["common"].workspace
+
+
+def test_one_container_serves_alone() -> None:
+    deploy = ROOT / "examples" / "deploy"
+    compose: Mapping[str, Any] = YAML(typ="safe").load(deploy / "compose-alone.yaml")
+    (service,) = compose["services"].values()
+    assert served_at(service) == ("0.0.0.0:8100", True, None)
+    assert service["volumes"][0] == "workspace:/data"
+    lines = (deploy / "Dockerfile").read_text().splitlines()
+    assert "ENV PATH=/opt/trellis/bin:$PATH \\" in lines
+    assert "    TRELLIS_WORKSPACE=/data/workspace \\" in lines
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    places = [ROOT / word for word in copied if not word.startswith(("--", "/"))]
+    assert all(place.exists() for place in places)
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{place.name}" for place in places} == {word for word in ignored if word[0] == "!"}
+
+
 def test_the_containers_fit_together() -> None:
     file = ROOT / "examples" / "deploy" / "compose.yaml"
     compose: Mapping[str, Any] = YAML(typ="safe").load(file)
@@ -138,10 +161,7 @@ def test_the_containers_fit_together() -> None:
         named = [volume.split(":")[0] for volume in service.get("volumes", ())]
         assert {volume for volume in named if not volume.startswith(".")} <= volumes.keys()
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
-    _, bound, _ = trellis_app().parse_args(shlex.split(services["service"]["command"])[1:])
-    typed = bound.arguments
-    assert (typed["listen"], typed["no_prefect"]) == ("0.0.0.0:8100", True)
-    assert typed["common"].workspace == "/data/workspace"
+    assert served_at(services["service"]) == ("0.0.0.0:8100", True, "/data/workspace")
     assert services["service"]["volumes"] == services["worker"]["volumes"]
     host = services["worker"]["environment"]["TRELLIS_CHROMA_URL"]
     settings = {"chroma_url": host, "service": {"keys": []}}

@@ -44,7 +44,7 @@ async function failure(response) {
 const json = (body) => ({ headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 export const get = async (path, parameters = {}) => (await request(`${path}${query(parameters)}`)).json();
 const remove = async (path, parameters = {}) => (await request(`${path}${query(parameters)}`, { method: "DELETE" })).json();
-const post = async (path, body = {}) => (await request(path, { method: "POST", ...json(body) })).json();
+const post = async (path, body = {}, method = "POST") => (await request(path, { method, ...json(body) })).json();
 
 function query(parameters) {
   const rows = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "");
@@ -88,6 +88,11 @@ export async function* askStream(workspace, question, signal) {
 export const workspaceNames = () => get("workspaces");
 export const about = (workspace) => get("about", { workspace });
 export const exampleQuestions = (workspace) => get("examples", { workspace });
+export const conversationList = (workspace) => get("conversations", { workspace });
+export const conversation = (workspace, id) => get(`conversations/${path(id)}`, { workspace });
+export const renameConversation = (workspace, id, title) => post(`conversations/${path(id)}${query({ workspace })}`, { title }, "PATCH");
+export const deleteConversation = (workspace, id) => remove(`conversations/${path(id)}`, { workspace });
+export const deleteConversations = (workspace) => remove("conversations", { workspace });
 export const keepFeedback = (workspace, body) => post(`feedback${query({ workspace })}`, body);
 export const documentText = (workspace, name) => get(`documents/${path(name)}`, { workspace });
 export const forgetDocument = (workspace, name) => remove(`documents/${path(name)}`, { workspace });

@@ -1,11 +1,10 @@
 // Ask: conversations whose answers open their sources.
-import { about as aboutWorkspace, askStream, exampleQuestions, keepFeedback, place } from "./api.js";
-import { fill, h, icon, notify } from "./dom.js";
+import { about as aboutWorkspace, askStream, conversation, conversationList, deleteConversation, deleteConversations, exampleQuestions, keepFeedback, place, renameConversation } from "./api.js";
+import { confirmed, fill, h, icon, notify } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { openDocument, openSource } from "./source.js";
 import { money, number, t, time } from "./words.js";
 
-const MOST_TALKS = 30; // conversations that the browser keeps
 const MOST_CARDS = 5; // sources that are shown at once
 const MOST_NEAREST = 3; // passages beside an answer without sources
 const QUOTED = 260; // characters of a quote on a card
@@ -13,40 +12,23 @@ const BUDGETS = [100, 500, 1500]; // passages that mode lazy tests
 
 // --- conversations --------------------------------------------------------------------------------------------------
 
-const stores = new Map(); // by workspace: {talks: [{id, turns}], current}; the newest conversation first
-const key = (workspace) => `trellis-talks ${workspace}`;
+const current = new Map(); // by workspace: the id of the conversation that is open
 
-function storeOf(workspace) {
-  if (!stores.has(workspace)) {
-    const talks = JSON.parse(localStorage.getItem(key(workspace)) ?? "[]");
-    stores.set(workspace, { talks, current: JSON.parse(sessionStorage.getItem(key(workspace)) ?? "null") });
-  }
-  return stores.get(workspace);
+const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Open a conversation that begins, and is kept, with its first answer. */
+function begin(main, workspace) {
+  current.delete(workspace);
+  const wanted = place(workspace, "ask");
+  if (location.hash === wanted) ask(main, workspace);
+  else location.hash = wanted;
 }
 
-/** The open conversation; a new one if none is open. It joins the list with its first answer. */
-function talkOf(store) {
-  return store.talks.find((talk) => talk.id === store.current) ?? { id: Date.now(), turns: [] };
-}
-
-function keep(workspace, talk) {
-  const store = storeOf(workspace);
-  store.current = talk.id;
-  store.talks = [talk, ...store.talks.filter((other) => other.id !== talk.id)].slice(0, MOST_TALKS);
-  write(workspace);
-}
-
-function write(workspace) {
-  const store = storeOf(workspace);
-  sessionStorage.setItem(key(workspace), JSON.stringify(store.current));
-  for (let kept = store.talks.map((talk) => ({ ...talk, turns: talk.turns.filter((turn) => turn.answer) })); ; kept.pop()) {
-    try {
-      return localStorage.setItem(key(workspace), JSON.stringify(kept));
-    } catch (error) {
-      if (!kept.length) throw error; // the browser keeps nothing at all
-    }
-  }
-}
+/** The turns as a model reads them. Excerpts say what documents say, and are no turn of a conversation. */
+const historyOf = (turns) => turns.filter((turn) => turn.answer).flatMap(({ answer }) => [
+  { role: "user", content: answer.question },
+  ...(answer.trace.answered_by === "excerpts" ? [] : [{ role: "assistant", content: answer.answer }]),
+]);
 
 // --- the documents that are asked ----------------------------------------------------------------------------------------
 
@@ -55,7 +37,7 @@ const asked = new Map(); // by workspace: the ids of the documents that alone ar
 /** Begin a conversation that searches these documents alone until its chip is closed. */
 export function askOnly(workspace, documents) {
   asked.set(workspace, documents);
-  storeOf(workspace).current = null;
+  current.delete(workspace);
   location.hash = place(workspace, "ask");
 }
 
@@ -72,12 +54,18 @@ function narrowing(main, workspace) {
 
 // --- the room -------------------------------------------------------------------------------------------------------
 
-export async function ask(main, workspace) {
+let latest = null; // the opening of a conversation that began last
+
+export async function ask(main, workspace, [id] = []) {
   const focused = document.activeElement;
-  const about = await aboutWorkspace(workspace);
-  const store = storeOf(workspace);
-  const talk = talkOf(store);
+  const ours = (latest = {});
+  const [about, talks] = await Promise.all([aboutWorkspace(workspace), conversationList(workspace)]);
+  const kept = id ?? talks.find((row) => row.id === current.get(workspace))?.id;
+  const talk = kept ? await conversation(workspace, kept) : { id: newId(), turns: [] };
   const { turns } = talk;
+  const found = turns.length || !about.generation ? [] : await exampleQuestions(workspace);
+  if (ours !== latest) return; // another conversation was opened meanwhile
+  if (kept) current.set(workspace, kept);
   const talkBox = h(".talk", { "aria-live": "polite" });
   const input = h("textarea", { rows: 1, "aria-label": t("question"), placeholder: t(turns.length ? "follow_up" : "placeholder") });
   const button = h("button.primary", { "aria-label": t("send"), title: t("send") }, icon("send"));
@@ -93,11 +81,7 @@ export async function ask(main, workspace) {
     input.placeholder = t("follow_up");
     running = new AbortController();
     fill(button, icon("stop")).setAttribute("aria-label", t("stop"));
-    // Excerpts say what documents say, and are no turn of a conversation.
-    const history = turns.filter((turn) => turn.answer).flatMap((turn) => [
-      { role: "user", content: turn.question },
-      ...(turn.answer.trace.answered_by === "excerpts" ? [] : [{ role: "assistant", content: turn.answer.answer }]),
-    ]);
+    const history = historyOf(turns);
     const turn = { question };
     turns.push(turn);
     const typing = document.activeElement === input;
@@ -106,18 +90,22 @@ export async function ask(main, workspace) {
     const live = talkBox.lastElementChild;
     live.scrollIntoView({ block: "start" });
     try {
-      turn.answer = await follow(askStream(workspace, { question, history, documents: asked.get(workspace), ...choices.values() }, running.signal), live);
+      turn.answer = await follow(askStream(workspace, { question, history, documents: asked.get(workspace), conversation: talk.id, ...choices.values() }, running.signal), live);
     } catch (error) {
       turn.error = error.name === "AbortError" ? { message: t("stopped") } : error;
     }
     running = null;
     fill(button, icon("send")).setAttribute("aria-label", t("send"));
-    turn.history = history;
     const whole = view(turn, talk, workspace);
     live.replaceWith(whole);
     whole.scrollIntoView({ block: "start" });
-    if (turn.answer) keep(workspace, talk);
-    listTalks();
+    if (!turn.answer) return;
+    const rows = await conversationList(workspace);
+    listTalks(rows);
+    if (ours !== latest || !rows.some((row) => row.id === talk.id)) return;
+    current.set(workspace, talk.id);
+    // The address opens it again; this draws nothing anew.
+    if (main.isConnected) window.history.replaceState(null, "", place(workspace, "ask", talk.id));
   };
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -125,14 +113,8 @@ export async function ask(main, workspace) {
     if (!running) submit(); // the button stops an answer, a key does not
   });
   const put = (question) => { input.value = question; submit(); };
-  const open = (id) => {
-    running?.abort();
-    store.current = id;
-    write(workspace);
-    ask(main, workspace);
-  };
   const list = h("nav.talks", { "aria-label": t("conversations") });
-  const listTalks = () => fill(list, talkList(store, workspace, open));
+  const listTalks = (rows) => fill(list, talkList(rows, talk, workspace, main));
   const form = h("form", { onsubmit: submit }, narrowing(main, workspace), h(".box", {}, input, button), choices.element);
   const composer = h(".composer", {}, form);
   const column = h(".column");
@@ -141,29 +123,42 @@ export async function ask(main, workspace) {
     if (turns.length) fill(column, fill(talkBox, turns.map((turn) => view(turn, talk, workspace))), composer);
     else fill(column, welcome(about, workspace), about.generation && [composer, examples(found, put)]);
   };
-  const found = turns.length || !about.generation ? [] : await exampleQuestions(workspace);
   draw();
-  listTalks();
+  listTalks(talks);
   fill(main, h(".ask", {}, list, column));
   talkBox.scrollTop = talkBox.scrollHeight;
   // Who has moved on with the keyboard meanwhile stays there.
   if ([focused, document.body].includes(document.activeElement) || !focused?.isConnected) input.focus();
 }
 
-function talkList(store, workspace, open) {
-  if (!store.talks.length) return null;
-  const drop = (talk) => {
-    store.talks = store.talks.filter((other) => other !== talk);
-    open(talk.id === store.current ? null : store.current);
+function talkList(rows, talk, workspace, main) {
+  if (!rows.length) return null;
+  const button = (row, words, name, onclick) => h("button.plain", { onclick, title: t(words), "aria-label": `${t(words)}: ${row.title}` }, icon(name));
+  const rename = (row) => async () => {
+    const field = h("input", { name: "title", value: row.title, required: true, maxLength: 200, "aria-label": t("rename_talk") });
+    const values = await confirmed(t("rename_talk"), [field], { confirm: t("save"), cancel: t("cancel") });
+    if (!values?.title.trim()) return;
+    await renameConversation(workspace, row.id, values.title);
+    fill(list, (await conversationList(workspace)).map(item));
   };
-  const item = (talk) => h("li.talk-line", {}, h("button.plain", { onclick: () => open(talk.id), "aria-current": talk.id === store.current ? "true" : null, title: time(new Date(talk.id)) }, talk.turns[0]?.question), h("button.plain", { onclick: () => drop(talk), title: t("delete_talk"), "aria-label": `${t("delete_talk")}: ${talk.turns[0]?.question}` }, icon("close")));
-  const remove = () => {
-    store.talks = [];
-    open(null);
+  const drop = (row) => async () => {
+    const left = await deleteConversation(workspace, row.id);
+    if (row.id === talk.id) begin(main, workspace);
+    else fill(list, left.map(item));
   };
+  const dropAll = async () => {
+    if (!(await confirmed(t("delete_all_talks"), [], { confirm: t("delete_all"), cancel: t("cancel") }, true))) return;
+    await deleteConversations(workspace);
+    begin(main, workspace);
+  };
+  const item = (row) => h(
+    "li.talk-line", {}, h("a", { href: place(workspace, "ask", row.id), "aria-current": row.id === talk.id ? "true" : null, title: `${row.title}\n${time(row.asked)}` }, row.title),
+    button(row, "rename_talk", "pen", rename(row)), button(row, "delete_talk", "close", drop(row)),
+  );
+  const list = h("ul.plain", {}, rows.map(item));
   return [
-    h("button", { onclick: () => open(null) }, icon("plus"), " ", t("fresh")), h("ul.plain", {}, store.talks.map(item)),
-    h("p.quiet", {}, t("kept_here"), " ", h("button.link", { onclick: remove }, t("delete_all"))),
+    h("button", { onclick: () => begin(main, workspace) }, icon("plus"), " ", t("fresh")), list,
+    h("p.quiet", {}, t("kept_here"), " ", h("button.link", { onclick: dropAll }, t("delete_all"))),
   ];
 }
 
@@ -233,7 +228,7 @@ async function follow(events, live) {
 // --- a turn ---------------------------------------------------------------------------------------------------------
 
 function view(turn, talk, workspace) {
-  const head = h("h2", {}, turn.question);
+  const head = h("h2", {}, turn.question ?? turn.answer.question);
   if (turn.error) return h(".turn", {}, head, h("p.bad", { role: "alert" }, turn.error.message), h("p.quiet", {}, turn.error.remedy));
   if (!turn.answer) return h(".turn", {}, head, h("ol.steps.plain", {}, h("li", { "aria-busy": "true" }, t("working"))), h(".answer.draft"));
   const { answer } = turn;
@@ -312,12 +307,11 @@ function feedback(turn, talk, workspace) {
   const save = async (helpful, text) => {
     turn.helpful = helpful;
     await keepFeedback(workspace, {
-      question: turn.question, answer: answer.answer, helpful, note: text, generation: answer.generation,
+      question: answer.question, answer: answer.answer, helpful, note: text, generation: answer.generation, conversation: talk.id,
       documents: [...new Set(answer.citations.map((citation) => citation.document))],
-      history: (turn.history ?? []).map((row) => row.content),
+      history: historyOf(talk.turns.slice(0, talk.turns.indexOf(turn))).map((row) => row.content),
     });
     thumbs.forEach((thumb) => thumb.setAttribute("aria-pressed", String(thumb.value === String(helpful))));
-    keep(workspace, talk);
   };
   const form = h("form.row", { hidden: true, onsubmit: async (event) => {
     event.preventDefault();

@@ -47,6 +47,7 @@ const ICONS = {
   stop: "M7 7h10v10H7z",
   theme: "M12 3a9 9 0 1 0 9 9c-5 3-11-3-9-9z",
   file: "M6 3h8l5 5v13H6zM14 3v5h5",
+  pen: "M4 20l1-4L16 5l3 3L8 19z",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
   left: "M15 5l-7 7 7 7",
