@@ -74,7 +74,10 @@ async def _descriptions(loaded: Loaded, describer: Describer) -> dict[str, str]:
 
 def _with_texts(loaded: Loaded, reader: ReadPicture, said: Mapping[str, str]) -> Loaded:
     by = reader.models.name(reader.role)
-    texts = {it: f"[Picture, described by {by}: {words}]" for it, words in said.items() if words}
+    texts = {
+        marker: f"[Picture, described by {by}: {words}]" if words else ""
+        for marker, words in said.items()
+    }
     parts = [with_descriptions(part, texts) for part in loaded.parts]
     empty = [Skipped(path=part.path, reason=NO_TEXT) for part in parts if not part.text.strip()]
     kept = tuple(part for part in parts if part.text.strip())
@@ -83,10 +86,14 @@ def _with_texts(loaded: Loaded, reader: ReadPicture, said: Mapping[str, str]) ->
 
 
 def with_descriptions(part: Part, texts: Mapping[str, str]) -> Part:
-    """Return a part with a text, as a paragraph, for each picture; all places move with it."""
+    """Return a part with a text, as a paragraph, for each picture; all places move with it.
+
+    An empty text leaves nothing of the picture.
+    """
     pieces, ends, shifts, at = list[str](), list[int](), [0], 0
     for found in MARKER.finditer(part.text):
-        words = texts.get(found[1], "")
+        if (words := texts.get(found[1])) is None:  # Somebody has written it.
+            continue
         gaps = [GAP if found.start() > 0 else "", GAP if found.end() < len(part.text) else ""]
         shown = words.join(gaps) if words else min(gaps)
         pieces += [part.text[at : found.start()], shown]

@@ -115,6 +115,13 @@ def test_a_heading_is_a_line_of_its_own_in_both_columns(tmp_path: Path) -> None:
     assert "3 LAMPS\nThe lamp" in text
 
 
+def test_what_only_looks_like_a_picture_stays() -> None:
+    text = f"See {MARKERS[0]} and {MARKERS[1]}."
+    part = Part(document="d", source="s", path="p", kind="text", title="", text=text)
+    said = with_descriptions(part, {MARKERS[1]: "A chart."}).text
+    assert said == f"See {MARKERS[0]} and\n\nA chart.\n\n."
+
+
 MARKERS = [f"[[picture {number:016x}]]" for number in range(3)]
 
 
