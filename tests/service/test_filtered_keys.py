@@ -121,7 +121,7 @@ class Guess:
     entity: str = "Nowhere Holt"
     community: str = "com_0000000000000000"
     run: str = "run_000000000000"
-    conversation: str = "nothing"
+    conversation: str = "nowhere-talk"
 
 
 @dataclass(frozen=True)
@@ -299,10 +299,10 @@ def hidden(served: Served) -> Guess:
     reports = served.whole.get(f"{API}/reports").json()
     report = next(row for row in reports if signs_in(row["title"]))
     run = served.whole.post(f"{API}/index-runs", json={"sources": ["/nowhere/zq"]}).json()
-    served.whole.post(f"{API}/ask", json={"question": QUESTION, "conversation": "zq"})
+    served.whole.post(f"{API}/ask", json={"question": QUESTION, "conversation": "zqtalk"})
     rating = {"question": QUESTION, "answer": "90417", "helpful": False, "generation": 2}
     served.whole.post(f"{API}/feedback", json=rating)
-    return Guess("south/zqholt", "Zqarn Holt", report["community"], run["id"], "zq")
+    return Guess("south/zqholt", "Zqarn Holt", report["community"], run["id"], "zqtalk")
 
 
 def every_request(guess: Guess) -> list[Asked]:
