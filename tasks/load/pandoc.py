@@ -32,17 +32,15 @@ _OPTIONS = (
     *("--wrap=none", "--verbose", "--syntax-highlighting=none"),
 )
 _SECONDS = 900
-_FORMULA = re.compile(
-    r'<span\s+class="math (?:inline|display)">\\[(\[](.*?)\\[)\]]</span>', re.DOTALL
-)
+_FORMULA = re.compile(r'<span\s+class="math (?:inline|display)">\\[(\[]([^<]*)\\[)\]]</span>')
 _CITATION = re.compile(r'<span\s+class="citation"\s+data-cites="([^"]{1,999})"></span>')
 _RAW_CELL = re.compile(r'("cell_type":\s*)"raw"')
 _INPUT_ENCODING = re.compile(rb"\\usepackage\s*\[([\w-]+)\]\s*\{inputenc\}")
 _LATEX_NAMES = {"latin9": "iso8859-15", "ansinew": "cp1252", "applemac": "mac_roman"}
 # The part of an archive that says what is encrypted: fonts alone often are.
 _LOCKED = {
-    ".epub": ("META-INF/encryption.xml", rb"URI=[\"'][^\"']{1,999}\.x?html?[\"']"),
-    ".odt": ("META-INF/manifest.xml", rb"encryption-data"),
+    ".epub": ("META-INF/encryption.xml", re.compile(rb"URI=[\"'][^\"']{1,999}\.x?html?[\"']")),
+    ".odt": ("META-INF/manifest.xml", re.compile(rb"encryption-data")),
 }
 
 
@@ -78,7 +76,7 @@ def _in_dollars(formula: re.Match[str]) -> str:
 def _check_archive(data: bytes, ending: str) -> None:
     archive = open_archive(data)
     name, sign = _LOCKED[ending]
-    if name in archive.namelist() and re.search(sign, archive.read(name)):
+    if name in archive.namelist() and sign.search(archive.read(name)):
         raise Unreadable(ENCRYPTED)
 
 

@@ -14,13 +14,13 @@ ENDINGS = frozenset(
     ".cc .cpp .cxx .hh .hpp .cs .fs .swift .m .mm .dart .rb .php .pl .pm .lua .r .jl .sh .bash "
     ".zsh .ps1 .sql .ex .exs .erl .hs .ml .clj .proto .vue .svelte .css .scss".split()
 )
-_LINE = re.compile(r"[ \t]*(\S[^\n]*)")
+_LINE = re.compile(r"^[^\S\n]*+(\S[^\n]*)", re.MULTILINE)
 _TAB = 4  # columns
 # A line that goes on with the block above it, although it stands where that began.
 _GOES_ON = re.compile(r"[)\]}{]|(?:else|elif|except|finally|catch|rescue|ensure|end|then)\b")
 _BLOCK_COMMENT = re.compile(r"/\*|\*(?:[\s*/]|$)", re.MULTILINE)
 _LINE_COMMENT = re.compile(r"//|#|--|;")
-_NO_TITLE = re.compile(r"//|/\*|\*|#|--|;|<!--|[@\[\"'`]|[{(]+$")
+_NO_TITLE = re.compile(r"//|/\*|\*|#|--|;|<!--|[@\[\"'`]|[{(]{1,3}$")
 _NO_DEFINITION = re.compile(
     r"(?:if|for|foreach|while|switch|match|case|return|throw|raise|try|with|import|from|use|using|"
     r"package|include|do|select|when|unless|until|loop|begin)\b"

@@ -282,7 +282,7 @@ def test_a_function_longer_than_a_passage_is_cut_at_lines(tmp_path: Path) -> Non
         "\n".join("  " * depth + "if x:" for depth in range(300)),
         "}\n\n}\n\n)\n  x\n y\n\tz\n\nend\n" * 20,
         "def f(:\n   (((\n\n@\n#\n/*\n" * 20,
-        "'''" + "\n\n不是代码。" * 200,
+        "'''" + "\n\n\u3000不是代码。" * 200,
     ],
 )
 def test_code_that_is_none_is_cut_all_the_same(text: str, tmp_path: Path) -> None:
