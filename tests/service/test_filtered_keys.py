@@ -299,8 +299,9 @@ def hidden(served: Served) -> Guess:
     reports = served.whole.get(f"{API}/reports").json()
     report = next(row for row in reports if signs_in(row["title"]))
     run = served.whole.post(f"{API}/index-runs", json={"sources": ["/nowhere/zq"]}).json()
-    served.whole.post(f"{API}/ask", json={"question": QUESTION, "conversation": "zqtalk"})
-    rating = {"question": QUESTION, "answer": "90417", "helpful": False, "generation": 2}
+    question = "Who wrote in the Zqelm Ledger?"
+    served.whole.post(f"{API}/ask", json={"question": question, "conversation": "zqtalk"})
+    rating = {"question": question, "answer": "Nobody.", "helpful": False, "generation": 2}
     served.whole.post(f"{API}/feedback", json=rating)
     return Guess("south/zqholt", "Zqarn Holt", report["community"], run["id"], "zqtalk")
 
@@ -372,9 +373,9 @@ def without_names(text: str, *names: str) -> str:
 SHOWN = """
     POST /api/v1/ask; POST /api/v1/retrieve; GET /api/v1/documents; GET /api/v1/entities
     GET /api/v1/documents/{document}; GET /api/v1/entity; GET /api/v1/paths; GET /api/v1/reports
-    GET /api/v1/reports/{community}; GET /api/v1/schema; GET /api/v1/diff; GET /api/v1/picture
-    GET /api/v1/status; GET /api/v1/questions; GET /api/v1/feedback; GET /api/v1/examples
-    GET /api/v1/dead-letters; POST /v1/chat/completions; POST /api/chat; GET /api/v1/index-runs
+    GET /api/v1/reports/{community}; GET /api/v1/diff; GET /api/v1/picture; GET /api/v1/status
+    GET /api/v1/questions; GET /api/v1/feedback; GET /api/v1/index-runs; GET /api/v1/dead-letters
+    POST /v1/chat/completions; POST /api/chat
 """
 
 

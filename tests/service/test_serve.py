@@ -78,7 +78,9 @@ def test_a_new_key_opens_a_service_that_others_can_reach(
         address = facts["service"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 -- as requested
         for key, status in ((made["key"], 200), ("", 401)):
             headers = {"x-api-key": key}
-            answer = httpx.get(f"{address}{DOCUMENTS}", headers=headers, trust_env=False)
+            answer = httpx.get(
+                f"{address}{DOCUMENTS}", headers=headers, timeout=PATIENCE, trust_env=False
+            )
             assert answer.status_code == status
             assert answer.json().get("total", 0) == (1 if key else 0)
 
