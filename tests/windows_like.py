@@ -83,7 +83,7 @@ def is_open(path: str) -> bool:
 def become_windows() -> None:
     """From now on our modules find what the module says."""
     subprocess.CREATE_NEW_PROCESS_GROUP = 0  # type: ignore[attr-defined]
-    builtins.__import__ = importing
+    builtins.__import__ = importing  # type: ignore[assignment]
     platform, sys.platform = sys.platform, "win32"
     _import("storage.system")  # the modules that it needs are there already
     sys.platform = platform

@@ -129,11 +129,12 @@ def test_impossible_arguments_are_refused(
     assert shown in capsys.readouterr().err
 
 
-def served_at(container: Mapping[str, Any]) -> tuple[str, bool, str]:
+def served_at(container: Mapping[str, Any]) -> tuple[str, bool, str | None]:
     """Where a container's command listens, without Prefect or with, and on which workspace."""
     _, bound, _ = trellis_app().parse_args(shlex.split(container["command"])[1:])
     typed = bound.arguments
-    return typed["listen"], typed["no_prefect"], typed["common"].workspace
+    common = typed.get("common")  # where the command gives one of its options
+    return typed["listen"], typed["no_prefect"], common and common.workspace
 
 
 def test_one_container_serves_alone() -> None:
@@ -143,7 +144,7 @@ def test_one_container_serves_alone() -> None:
     assert served_at(service) == ("0.0.0.0:8100", True, None)
     assert service["volumes"][0] == "workspace:/data"
     lines = (deploy / "Dockerfile").read_text().splitlines()
-    assert "ENV PATH=/opt/trellis/bin:$PATH \\" in lines
+    assert "ENV PATH=/usr/local/trellis/bin:$PATH \\" in lines
     assert "    TRELLIS_WORKSPACE=/data/workspace \\" in lines
     copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
     places = [ROOT / word for word in copied if not word.startswith(("--", "/"))]
