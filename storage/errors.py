@@ -12,6 +12,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── SettingsError             a setting has an invalid value
 │   │   ├── UnknownSetting        there is no setting of that name
 │   │   └── SettingsFileError     the settings file is not TOML
+│   ├── ReadOnlyWorkspace         a workspace that only holds what is published elsewhere
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
@@ -156,6 +157,15 @@ class SettingsFileError(SettingsError):
             self,
             f"{path} is no valid TOML: {str(problem).rstrip('.')}.",
             "Correct it there, or remove the line.",
+        )
+
+
+class ReadOnlyWorkspace(UsageError):
+    def __init__(self, workspace: str | Path, address: str) -> None:
+        super().__init__(
+            f"{workspace} is a copy of what is published at {address}, and only read.",
+            f"Change the workspace that it is published from, then `trellis publish {address}` "
+            "there: readers follow.",
         )
 
 

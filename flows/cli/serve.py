@@ -31,6 +31,7 @@ from flows.service.workspaces import Workspaces
 from flows.setting_areas import ServiceSettings
 from flows.settings import Settings
 from storage.errors import UsageError, did_you_mean
+from storage.layout import Layout
 from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
@@ -88,6 +89,8 @@ def serve(
         return _register(plan, pool, screen)
     settings = common.settings()
     address = _listen(listen, settings)
+    if sources:
+        Layout(settings.workspace).refuse_copy()
     workspace = str(settings.workspace.absolute())
     keys = tuple(source.key for source in resolve(sources))
     plan = plan.model_copy(update={"sources": keys, "workspace": workspace})

@@ -37,7 +37,10 @@ class Workspaces:
     """
 
     def __init__(self, settings: Settings) -> None:
-        folders = {DEFAULT: settings.workspace, **settings.service.workspaces}
+        folders = {DEFAULT: settings.workspace}
+        for name, place in settings.service.workspaces.items():
+            is_folder = isinstance(place, Path)
+            folders[name] = place if is_folder else load_settings({"workspace": place}).workspace
         self._folders = {name: folder.absolute() for name, folder in folders.items()}
 
     @property
