@@ -5,6 +5,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── SourceNotFound            a named source does not exist
 │   ├── NotFound                  no entity, report, edit, … has that name
 │   │   ├── NoGeneration          the workspace holds no index yet
+│   │   │   └── NothingPublished  nor is one published at the address
 │   │   ├── UnknownGeneration     this generation is not kept
 │   │   └── UnknownDocument       no such document in this generation
 │   ├── FilterError               a filter on documents cannot be read
@@ -98,6 +99,15 @@ class NoGeneration(NotFound):
         super().__init__(
             f"Nothing is indexed in {workspace}.",
             "Run `trellis index SOURCE` first, or name another --workspace.",
+        )
+
+
+class NothingPublished(NoGeneration):
+    def __init__(self, address: str) -> None:
+        UsageError.__init__(
+            self,
+            f"Nothing is published at {address}.",
+            f"Check the address, or publish there first: trellis publish {address}",
         )
 
 

@@ -10,7 +10,7 @@ only, and publishers at the same time write the same or different files, never o
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from storage.errors import StorageError
 from storage.faults import faults_told
-from storage.layout import MANIFEST, Layout, read_manifest
+from storage.layout import MANIFEST, Layout, Manifest, read_manifest
 from storage.records import Record, utc_now
 from storage.recovery import damage
 from storage.remote import open_remote, remote_faults
@@ -146,15 +146,26 @@ class PublishedIndex:
 
     # --- writing ---
 
-    def upload(self, files: Mapping[PublishedFile, Path]) -> list[PublishedFile]:
-        """Upload what is not there yet; return it."""
+    def missing(self, files: Iterable[PublishedFile]) -> list[PublishedFile]:
+        """Return those that are not there, or not in their full size, each content once."""
         there = self._listed("files").items()
         sizes = {path.rpartition("/")[2]: info["size"] for path, info in there}
         new = {file.sha256: file for file in files if sizes.get(file.sha256) != file.size}
-        with remote_faults(self.address):
-            for file in new.values():
-                self._put_whole(files[file], self._file(file.sha256))
         return list(new.values())
+
+    def upload(self, files: Mapping[PublishedFile, Path]) -> list[PublishedFile]:
+        """Upload what is not there yet; return it."""
+        new = self.missing(files)
+        for file in new:
+            source, target = files[file], self._file(file.sha256)
+            with remote_faults(self.address):
+                self._put_whole(source, target)
+            # Chroma changes its file when somebody opens it.
+            if _described(file.path, source) != file:
+                with remote_faults(self.address):
+                    self._fs.rm_file(target)
+                raise StorageError(source, "it changed while it was published", "Publish again.")
+        return new
 
     def _put_whole(self, source: Path, target: str) -> None:
         """Upload a file that appears only when it is whole."""
@@ -245,18 +256,11 @@ def publish(root: Path, number: int, address: str, keep: int | None = None) -> P
         remedy = "Roll back to a generation that is whole (`trellis rollback N`), or index again."
         raise StorageError(folder, f"this generation is damaged: {problem}", remedy)
     files = _files_of(layout, number)
-    uploaded = index.upload(files)
-    wanted = Publication(
-        number=1,
-        published=utc_now(),
-        generation=number,
-        created=manifest.created,
-        counts=manifest.counts,
-        forgotten=manifest.forgotten,
-        files=tuple(files),
-    )
-    publication = _added(index, wanted)
-    uploaded += index.upload(files)  # what another publisher removed before this one was there
+    newest = _newest(index)
+    if newest and _is_same(newest.files, files) and not index.missing(newest.files):
+        publication, uploaded = newest, list[PublishedFile]()
+    else:
+        publication, uploaded = _published(index, number, manifest, files)
     return PublishReport(
         address=address,
         publication=publication.number,
@@ -269,14 +273,49 @@ def publish(root: Path, number: int, address: str, keep: int | None = None) -> P
     )
 
 
+def _published(
+    index: PublishedIndex, number: int, manifest: Manifest, files: Mapping[PublishedFile, Path]
+) -> tuple[Publication, list[PublishedFile]]:
+    """Upload files and publish them; return the publication, and what was not there before."""
+    uploaded = index.upload(files)
+    wanted = Publication(
+        number=1,
+        published=utc_now(),
+        generation=number,
+        created=manifest.created,
+        counts=manifest.counts,
+        forgotten=manifest.forgotten,
+        files=tuple(files),
+    )
+    publication = _added(index, wanted)
+    uploaded += index.upload(files)  # what another publisher removed before this one was there
+    return publication, uploaded
+
+
+def _newest(index: PublishedIndex) -> Publication | None:
+    """Read the publication that counts; None also for one that cannot be understood."""
+    with suppress(StorageError):
+        return index.newest()
+    return None
+
+
+def _is_same(there: Collection[PublishedFile], here: Collection[PublishedFile]) -> bool:
+    """Whether files are the same, whatever readers have changed in those of a vector index."""
+
+    def content(files: Collection[PublishedFile]) -> list[tuple[str, str]]:
+        return [(file.path, file.sha256 if file.path.count("/") < 2 else "") for file in files]
+
+    return content(there) == content(here)
+
+
 def _added(index: PublishedIndex, wanted: Publication) -> Publication:
-    """Write a publication under the next number, unless the newest is the same."""
+    """Write a publication under the next number, unless the newest holds the same files."""
     while True:
-        last = max(index.numbers(), default=0)
-        with suppress(StorageError):  # one that cannot be understood is followed by this one
-            if last and (newest := index.read(last)).files == wanted.files:
-                return newest
-        publication = wanted.model_copy(update={"number": last + 1})
+        newest = _newest(index)
+        if newest and newest.files == wanted.files:
+            return newest
+        number = max(index.numbers(), default=0) + 1
+        publication = wanted.model_copy(update={"number": number})
         if index.add(publication):
             return publication
 

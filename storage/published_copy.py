@@ -17,7 +17,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from storage.archive import check_workspace
-from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
+from storage.errors import NothingPublished, StorageError, TrellisError, WorkspaceLocked
 from storage.faults import faults_told
 from storage.layout import (
     DATABASE,
@@ -53,11 +53,11 @@ class PublishedCopy:
     def refresh(self) -> None:
         """Fetch the newest publication unless it is here, and remove what nobody reads any more.
 
-        Raises NoGeneration where nothing is published, StorageError where it cannot be fetched.
+        Raises NothingPublished where nothing is there, StorageError where it cannot be fetched.
         """
         newest, layout = self._index.newest(), self._layout
         if newest is None:
-            raise NoGeneration(self._index.address)
+            raise NothingPublished(self._index.address)
         if layout.folders() == [newest.number] and self._is_current(newest):
             return
         lock = self._locked()
@@ -217,7 +217,7 @@ def open_copy(root: Path, address: str | None = None) -> None:
 
     Without an address it does so only where the folder is a copy already. Where the address cannot
     be read and an earlier publication is here, that one is used and a warning says so. Raises
-    NoGeneration, UsageError, StorageError.
+    NothingPublished, UsageError, StorageError.
     """
     layout = Layout(root)
     address = address or layout.origin()

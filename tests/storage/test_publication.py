@@ -11,7 +11,13 @@ import pytest
 from fsspec.core import url_to_fs
 from pydantic import ValidationError
 
-from storage.errors import NoGeneration, ReadOnlyWorkspace, StorageError, TrellisError, UsageError
+from storage.errors import (
+    NothingPublished,
+    ReadOnlyWorkspace,
+    StorageError,
+    TrellisError,
+    UsageError,
+)
 from storage.export import export
 from storage.layout import Layout
 from storage.memory import MemoryEntry
@@ -112,18 +118,20 @@ def test_a_chroma_folder_travels(tmp_path: Path) -> None:
     with served_by("chroma", tmp_path / "ws").write() as staging:
         put(staging, "a", "alpha beta gamma " * 20)
         staging.publish()
-    Workspace(tmp_path / "ws").publish(address)
+    origin = served_by("chroma", tmp_path / "ws")
+    origin.publish(address)
     copy_at(tmp_path / "reader", address)
     reader = served_by("chroma", tmp_path / "reader")
     assert reader.examined() == []
     with reader.read() as generation:
-        assert len(generation.vectors.search(vector("x"), 5)) == 5
-    again = Workspace(tmp_path / "ws").publish(address)
-    assert again.uploaded == 0
+        found = generation.vectors.search(vector("x"), 5)
+    with origin.read() as generation:
+        assert generation.vectors.search(vector("x"), 5) == found
+    assert origin.publish(address).uploaded == 0  # reading changes no file
 
 
 def test_nothing_is_published_yet(address: str, tmp_path: Path) -> None:
-    with pytest.raises(NoGeneration, match="Nothing is indexed in"):
+    with pytest.raises(NothingPublished, match="trellis publish"):
         open_copy(tmp_path / "reader", address)
 
 
