@@ -101,7 +101,8 @@ class PublishedCopy:
                 time.sleep(_PAUSE)
 
     def _is_current(self, publication: Publication) -> bool:
-        if self._layout.pointer().current != publication.number:
+        stated = self._layout.stated()
+        if stated is None or stated.current != publication.number:
             return False
         return self._held(publication.number) == publication
 
@@ -130,7 +131,8 @@ class PublishedCopy:
             aside.folder(number).rename(folder)
             sync(layout.generations)
             layout.clear_leftovers()
-        before = layout.pointer()
+        # Not `pointer`, which may name the new folder already.
+        before = layout.stated() or Pointer()
         self._forget(set(newest.forgotten) - self._forgotten(before.current))
         layout.point(
             Pointer(

@@ -90,7 +90,7 @@ def test_a_further_workspace_may_be_published(
     assert main(["publish", address, "--workspace", str(workspace)]) == 0
     monkeypatch.setenv("TRELLIS_PUBLISHED_DIR", str(tmp_path / "reader"))
     with client_of(tmp_path / "empty", workspaces={"kb": address}) as client:
-        asked = client.post(f"{ASK}?workspace=kb", json=ASKED)
+        asked = client.post(ASK, json={**ASKED, "workspace": "kb"})
         assert "Tomas Reyd" in asked.json()["answer"]
 
 
