@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +34,10 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"file://{tmp_path}/published"
 
 
+def has_generation(client: httpx.Client, number: int) -> bool:
+    return bool(client.get("/api/v1/status").json()["generation"] == number)
+
+
 @pytest.mark.slow
 def test_two_servers_follow_one_published_index(
     workspace: Path, address: str, tmp_path: Path
@@ -53,10 +58,7 @@ def test_two_servers_follow_one_published_index(
         asyncio.run(build_index([rows], IndexOptions(), runtime))
         assert main(["publish", address, "--workspace", str(workspace), "--keep", "1"]) == 0
         for client in clients:
-            wait_for(
-                lambda client=client: client.get("/api/v1/status").json()["generation"] == 2,
-                "the server has the second publication",
-            )
+            wait_for(partial(has_generation, client, 2), "the server has the second publication")
             asked = client.post(ASK, json={"question": "Who built the mole of Velin?"}).json()
             assert "Ines Varga" in asked["answer"]
             assert asked["citations"][0]["document"] == "mole"
@@ -95,7 +97,10 @@ def test_a_further_workspace_may_be_published(
 
 
 def test_commands_that_write_are_refused(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     address = f"file://{tmp_path}/published"
     assert main(["publish", address, "--workspace", str(workspace)]) == 0
@@ -116,7 +121,7 @@ def test_commands_that_write_are_refused(
 
 
 def test_a_password_in_an_address_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRELLIS_WORKSPACE", "ftp://ann:made-up@host/kb")
     assert main(["status"]) == 2
