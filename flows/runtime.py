@@ -31,6 +31,7 @@ from prompts.summarize import DescribeRelations, Summarize
 from prompts.text.words import WORDS_VERSION
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import SettingsError, UsageError
+from storage.published_copy import follow_copy
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
 from storage.sqlite import SqliteFile
 from storage.vector_search import open_vector_store
@@ -181,6 +182,7 @@ def open_runtime(
     """
     settings.keep_secrets()
     start_tracing(settings.trace_texts)
+    follow_copy(settings.workspace, settings.follow_seconds)
     store = open_vector_store(settings.vector_store, settings.workspace, _vector_server(settings))
     workspace = Workspace(settings.workspace, settings.keep_generations, store, reading)
     caches = open_caches(settings, workspace, reading)

@@ -6,6 +6,7 @@ docs/settings.md is generated from the text below each setting.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -35,6 +36,7 @@ from prompts.schema import NO_SCHEMA, Schema
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
 from storage.errors import FilterError
 from storage.filters import check_filter
+from storage.remote import is_address
 
 # A key may be "prefect-secret:NAME", which names a secret block of Prefect's.
 BLOCK = "prefect-secret:"
@@ -43,6 +45,7 @@ KEY_ROW = r"^[\w.@-]{1,64}:(ask|edit|admin):[0-9a-f]{64}( where \S.*)?$"
 # ROLE, and a filter, in which $value stands for the value of the claim
 GRANT = r"^(ask|edit|admin)( where \S.*)?$"
 WHERE, VALUE = " where ", "$value"
+PUBLISHED_DIR = Path(".trellis/published")
 WORKSPACE_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 LONGEST_NAME = 255  # bytes of one name in a path, the limit of file systems
 # The parameters of a call that the program sets itself.
@@ -59,6 +62,25 @@ def _check_path(value: object) -> object:
         if len(os.fsencode(part)) > LONGEST_NAME:
             raise Unfit(part, f"a path whose names have {LONGEST_NAME} bytes at most")
     return value
+
+
+def _check_place(value: object) -> object:
+    """Refuse a path that no file system can hold; leave an address as it is."""
+    return value if is_address(value) else Path(str(_check_path(value)))
+
+
+def folder_of(workspace: object, published_dir: object) -> object:
+    """Return the folder that the setting `workspace` means: an address has one of its own.
+
+    Raises Unfit for an address that holds a password.
+    """
+    if not is_address(workspace):
+        return workspace
+    address = str(workspace).rstrip("/")
+    if urlsplit(address).password:
+        raise Unfit("(hidden)", "an address without a password: its driver reads credentials")
+    readable, digest = re.sub(r"[^\w.-]+", "-", address), hashlib.sha256(address.encode())
+    return Path(str(published_dir)) / f"{readable[-60:]}-{digest.hexdigest()[:8]}"
 
 
 def _read_parameters(value: object) -> object:
@@ -189,7 +211,11 @@ KeyRows = Annotated[
     AfterValidator(_check_key_rows),
 ]
 Folders = Annotated[
-    dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath], BeforeValidator(_read_folders)
+    dict[
+        Annotated[str, Field(pattern=WORKSPACE_NAME)],
+        Annotated[Path | str, BeforeValidator(_check_place)],
+    ],
+    BeforeValidator(_read_folders),
 ]
 
 
@@ -236,8 +262,8 @@ class ServiceSettings(Area):
     value, and `$value` in a filter is the value as text. Several grants of a token add up, and the
     higher role counts where it is granted for all that the token reads."""
     workspaces: Folders = Field(default_factory=dict)
-    """Further workspaces by name (`NAME=FOLDER`); `default` is that of the setting
-    `workspace`."""
+    """Further workspaces by name (`NAME=FOLDER`, or the address of a published one); `default` is
+    that of the setting `workspace`."""
     rpm: PositiveInt | None = None
     """Requests of one key in any 60 seconds."""
     tokens_a_day: PositiveInt | None = None
@@ -537,8 +563,14 @@ class AnswerSettings(Area):
 class PlaceSettings(Area):
     """The folder of state and the machines that work."""
 
+    published_dir: FolderPath = PUBLISHED_DIR
+    """Where a workspace that is named by an address has its folder: what is fetched, and what is
+    kept of questions and answers here."""
     workspace: FolderPath = Path(".trellis")
-    """The folder of state."""
+    """The folder of state; or the address of a published index (`s3://BUCKET/PREFIX`), which is
+    only read ([many servers](operations.md#many-servers-one-index))."""
+    follow_seconds: PositiveFloat = 30.0
+    """How often a server of a published index looks whether a newer one is there."""
     cache_dir: FolderPath | None = None
     """A folder for models' answers and vectors that several workspaces can share; by default the
     workspace."""
@@ -548,6 +580,12 @@ class PlaceSettings(Area):
     """Where the batches of an index run are processed ([Dask](operations.md#dask))."""
     runner_address: str | None = None
     """The Dask cluster to join."""
+
+    @field_validator("workspace", mode="before")
+    @classmethod
+    def _local(cls, value: object, info: ValidationInfo) -> object:
+        return folder_of(value, info.data.get("published_dir", PUBLISHED_DIR))
+
     runner_workers: PositiveInt | None = None
     """How many workers to start; by default one for each core."""
     trace_texts: bool = False

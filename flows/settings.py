@@ -23,7 +23,13 @@ from pydantic_settings import (
 )
 
 from flows.own_prompts import read_programs
-from flows.setting_areas import AllAreas, PlaceSettings, RoleSettings, ServiceSettings
+from flows.setting_areas import (
+    AllAreas,
+    PlaceSettings,
+    RoleSettings,
+    ServiceSettings,
+    folder_of,
+)
 from prompts.engine.effort import (
     LIMIT_NAMES,
     USUAL_WINDOW,
@@ -49,6 +55,8 @@ from prompts.tailoring import (
 )
 from storage.errors import SettingsError, SettingsFileError, UnknownSetting, did_you_mean
 from storage.files import text_of_file
+from storage.published_copy import open_copy
+from storage.remote import is_address
 
 PREFIX = "TRELLIS_"
 CONFIG = f"{PREFIX}CONFIG"
@@ -303,9 +311,21 @@ class WorkspaceTailoring(PydanticBaseSettingsSource):
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Read the file. Raises SettingsError if it is damaged."""
-        default = PlaceSettings.model_fields["workspace"].default
-        path = Path(str(self.current_state.get("workspace", default))) / TAILORING_FILE
+        """Read the file. Raises SettingsError if it is damaged.
+
+        A workspace named by an address is fetched first, for its tailoring and compiled steps hold
+        too.
+        """
+        fields, stated = PlaceSettings.model_fields, self.current_state
+        place, published_dir = (
+            stated.get(name, fields[name].default) for name in ("workspace", "published_dir")
+        )
+        try:
+            folder = Path(str(folder_of(place, published_dir)))
+        except Unfit:
+            return {}  # The validation of the setting says why
+        open_copy(folder, str(place).rstrip("/") if is_address(place) else None)
+        path = folder / TAILORING_FILE
         if not os.path.isfile(path):  # noqa: PTH113 -- Path's own raises for what is no path
             return {}
         try:

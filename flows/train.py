@@ -39,7 +39,7 @@ from prompts.train import Rank, Simulate, Synthesize
 from storage.answer_records import Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
-from storage.layout import write_atomically
+from storage.layout import Layout, write_atomically
 from storage.training_records import (
     DataCard,
     FilterRow,
@@ -245,6 +245,8 @@ async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
     """
     started = time.monotonic()
     check_options(options, runtime.models)
+    if options.use and runtime.settings.programs is None:
+        Layout(runtime.settings.workspace).refuse_copy()
     default = runtime.settings.workspace / "trained" / f"{options.step}-{options.method}"
     folder = options.folder or default
     folder.mkdir(parents=True, exist_ok=True)

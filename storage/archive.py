@@ -228,7 +228,7 @@ def read_archive(
         with faults_told(root):
             layout = Layout(aside)
             try:
-                current = _check(layout, read_tailoring)
+                current = check_workspace(layout, read_tailoring)
             except ValueError as problem:
                 raise ArchiveError(file, str(problem)) from problem
             report = _report(file, layout, layout.pointer_file, current, layout.folders())
@@ -301,8 +301,11 @@ _ADDED = re.compile(r"CREATE TABLE (?:propositions|proposition_inputs|recognized
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 
-def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> int:
-    """Check unpacked files; return the number of the current generation."""
+def check_workspace(layout: Layout, read_tailoring: Callable[[str], object] = tomllib.loads) -> int:
+    """Check files from elsewhere; return the number of the current generation.
+
+    Raises ValueError where they are not those of a workspace.
+    """
     stated, folders = layout.stated(), layout.folders()
     if stated is None or stated.current is None or stated.current not in folders:
         raise ValueError("its CURRENT names no generation in it")

@@ -5,6 +5,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── SourceNotFound            a named source does not exist
 │   ├── NotFound                  no entity, report, edit, … has that name
 │   │   ├── NoGeneration          the workspace holds no index yet
+│   │   │   └── NothingPublished  nor is one published at the address
 │   │   ├── NothingToRead         no document passes the filter of the caller's key
 │   │   ├── UnknownGeneration     this generation is not kept
 │   │   └── UnknownDocument       no such document in this generation
@@ -13,6 +14,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── SettingsError             a setting has an invalid value
 │   │   ├── UnknownSetting        there is no setting of that name
 │   │   └── SettingsFileError     the settings file is not TOML
+│   ├── ReadOnlyWorkspace         a workspace that only holds what is published elsewhere
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
@@ -109,6 +111,15 @@ class NothingToRead(NotFound):
         )
 
 
+class NothingPublished(NoGeneration):
+    def __init__(self, address: str) -> None:
+        UsageError.__init__(
+            self,
+            f"Nothing is published at {address}.",
+            f"Check the address, or publish there first: trellis publish {address}",
+        )
+
+
 class UnknownGeneration(NotFound):
     def __init__(self, number: int, numbers: Sequence[int]) -> None:
         have = ", ".join(str(n) for n in numbers) or "none"
@@ -165,6 +176,15 @@ class SettingsFileError(SettingsError):
             self,
             f"{path} is no valid TOML: {str(problem).rstrip('.')}.",
             "Correct it there, or remove the line.",
+        )
+
+
+class ReadOnlyWorkspace(UsageError):
+    def __init__(self, workspace: str | Path, address: str) -> None:
+        super().__init__(
+            f"{workspace} is a copy of what is published at {address}, and only read.",
+            f"Change the workspace that it is published from, then `trellis publish {address}` "
+            "there: readers follow.",
         )
 
 

@@ -8,6 +8,7 @@ side.sqlite                 what outlives generations
 uploads/                    files that clients of the service have sent, as an index run reads them
 sets/                       public question sets that were evaluated: passages and questions
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
+PUBLISHED                   the address of what this workspace is a copy of, where it is one
 
 A generation is published when its whole folder is renamed from staging/ into generations/; then
 CURRENT is written. Where a run was killed between the two, or CURRENT is lost or older than the
@@ -27,7 +28,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError
 
-from storage.errors import StorageError, WorkspaceLocked
+from storage.errors import ReadOnlyWorkspace, StorageError, WorkspaceLocked
 from storage.faults import faults_told, make_folder
 from storage.records import Record, utc_now
 from storage.system import is_still_there, lock, open_folder_lock, replace, sync
@@ -66,6 +67,12 @@ class Manifest(Record):
     database_bytes: int | None = None
 
 
+class Origin(Record):
+    """The content of PUBLISHED."""
+
+    address: str
+
+
 class Layout:
     """The paths of one workspace."""
 
@@ -75,6 +82,7 @@ class Layout:
         self.lock_file = root / "LOCK"
         self.database_file = root / "side.sqlite"
         self.identity_file = root / "IDENTITY"
+        self.origin_file = root / "PUBLISHED"
         self.staging = root / "staging"
         self.generations = root / "generations"
 
@@ -112,6 +120,16 @@ class Layout:
         """Return the generations that readers may open, also damaged ones, ascending."""
         retired = self.pointer().retired
         return [number for number in self.folders() if number not in retired]
+
+    def origin(self) -> str | None:
+        """Return the address of what this workspace is a copy of; None where it is none."""
+        origin = _read(self.origin_file, Origin)
+        return origin.address if origin else None
+
+    def refuse_copy(self) -> None:
+        """Raise ReadOnlyWorkspace where this workspace is a copy of what is published."""
+        if origin := self.origin():
+            raise ReadOnlyWorkspace(self.root, origin)
 
     def clear_leftovers(self) -> None:
         shutil.rmtree(self.staging, ignore_errors=True)

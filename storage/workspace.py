@@ -18,6 +18,7 @@ from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.neo4j_files import Neo4jFiles
 from storage.parquet_files import ParquetFiles
+from storage.publication import PublishReport, publish
 from storage.records import Record
 from storage.recovery import damage, damage_and_remedy, mend, needs_repair, refuse_lost, remove_old
 from storage.staging import OpenGeneration, Staging
@@ -194,6 +195,7 @@ class Workspace:
         WorkspaceLocked where a repair is needed while another run writes, and StorageError where a
         person has to decide.
         """
+        self._layout.refuse_copy()
         remove_parts(self.root)
         if needs_repair(self._layout):
             with self._locked():
@@ -202,8 +204,9 @@ class Workspace:
     def write(self) -> Staging:
         """Begin the next generation as a copy of the newest sound one.
 
-        Raises WorkspaceLocked while another run writes.
+        Raises WorkspaceLocked while another run writes, ReadOnlyWorkspace for a copy.
         """
+        self._layout.refuse_copy()
         lock = WriterLock(self._layout.lock_file)
         try:
             mend(self._layout, from_nothing=True)
@@ -281,8 +284,23 @@ class Workspace:
             raise
         return Generation(number, database, self._store, lease)
 
+    def publish(self, address: str, keep: int | None = None) -> PublishReport:
+        """Publish the current generation at an address, where `keep` publications stay (None: all).
+
+        Raises NoGeneration, ReadOnlyWorkspace, UsageError for an address without a driver.
+        """
+        self._layout.refuse_copy()
+        with self.read() as generation:
+            return publish(self.root, generation.number, address, keep)
+
+    @property
+    def origin(self) -> str | None:
+        """The address of what this workspace is a copy of; None where it is none."""
+        return self._layout.origin()
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        self._layout.refuse_copy()
         if not self._layout.folders():
             self._current()  # Raises, so that no lock file is made in an empty workspace
         lock = WriterLock(self._layout.lock_file)

@@ -120,6 +120,12 @@ COMMANDS = {
         "Make a workspace of an archive.",
         "trellis restore backup-2026-01-31.tar.gz --workspace kb",
     ),
+    "publish": Command(
+        "flows.cli.workspace:publish",
+        "Publish the index at an address, for servers on any machine.",
+        "trellis publish s3://bucket/kb --keep 3\n"
+        "TRELLIS_WORKSPACE=s3://bucket/kb trellis serve  there, read-only",
+    ),
     "clean": Command(
         "flows.cli.workspace:clean",
         "Free the room of what is no longer needed.",

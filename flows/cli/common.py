@@ -18,7 +18,7 @@ class Common:
     """The options of every command, and what they open."""
 
     workspace: Annotated[str | None, Parameter(metavar="DIR")] = None
-    """The folder of state (default ./.trellis)."""
+    """The folder of state (default ./.trellis), or the address of a published index."""
     json: bool = False
     """Machine output on standard output; messages go to standard error."""
 

@@ -32,6 +32,7 @@ from flows.setting_areas import ServiceSettings
 from flows.settings import Settings
 from storage.errors import UsageError, did_you_mean
 from storage.filters import check_filter
+from storage.layout import Layout
 from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
@@ -93,6 +94,8 @@ def serve(
         return _register(plan, pool, screen)
     settings = common.settings()
     address = _listen(listen, settings)
+    if sources:
+        Layout(settings.workspace).refuse_copy()
     workspace = str(settings.workspace.absolute())
     keys = tuple(source.key for source in resolve(sources))
     plan = plan.model_copy(update={"sources": keys, "workspace": workspace})

@@ -1,5 +1,5 @@
 """The content and the upkeep of a workspace: `trellis status`, `generations`, `rollback`, `clean`,
-`export`, `archive` and `restore`.
+`export`, `archive`, `restore` and `publish`.
 """
 
 import json
@@ -15,13 +15,15 @@ from flows.cli.screen import Screen
 from flows.operations.export import MANIFEST, ExportFormat, export_generation
 from flows.operations.history import note
 from flows.operations.upkeep import clean_workspace, restore_archive
+from flows.runtime import Runtime
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
 from storage.archive import write_archive
 from storage.errors import NoGeneration
+from storage.publication import PublishReport
 from storage.workspace import GenerationInfo
 
-FIRST = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
+FIRST = {"copy_of", "generation", "created", "counts", "workspace_bytes", "sources", "documents"}
 NOT_SHOWN = {"roles", "workspace"}  # settings that are shown elsewhere
 NOT_SET: tuple[object, ...] = (None, "", {})
 FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # settings outside the workspace
@@ -144,14 +146,16 @@ def archive(
         file: A new file: .tar.gz or .tar.
     """
     screen, runtime = common.screen, common.runtime()
-    root, settings = runtime.workspace.root, runtime.settings
-    report = write_archive(root, file)
+    report = write_archive(runtime.workspace.root, file)
     screen.result(report, "Archived")
-    if not screen.as_json:
-        folders = {name: getattr(settings, name) for name in FOLDERS}
-        for name, path in folders.items():
-            if path is not None:
-                screen.warn(f"not in the archive, copy it yourself: {path} ({name})")
+    _warn_of_folders(runtime, screen, "in the archive")
+
+
+def _warn_of_folders(runtime: Runtime, screen: Screen, where: str) -> None:
+    """Name the folders that the settings name outside of the workspace."""
+    for name in () if screen.as_json else FOLDERS:
+        if (path := getattr(runtime.settings, name)) is not None:
+            screen.warn(f"not {where}, copy it yourself: {path} ({name})")
 
 
 @command
@@ -166,6 +170,32 @@ def restore(
     runtime = common.runtime()
     report = restore_archive(file, runtime)
     common.screen.result(report, f"Restored {runtime.workspace.root}: see `trellis status`")
+
+
+@command
+def publish(
+    address: Annotated[str, Parameter(metavar="ADDRESS")],
+    /,
+    *,
+    keep: Count | None = None,
+    common: Common = COMMON,
+) -> None:
+    """Publish the current generation and say what that took.
+
+    Args:
+        address: s3://BUCKET/PREFIX, file:///FOLDER, or another address of fsspec.
+        keep: Remove all but the newest N publications there, and the files that only they hold.
+    """
+    screen, runtime = common.screen, common.runtime()
+    report = runtime.workspace.publish(address, keep)
+    note("publish", runtime, **report.model_dump(exclude={"files", "size_bytes", "uploaded"}))
+    title = (
+        f"Generation {report.generation} is publication {report.publication} at {address}; "
+        f"{report.uploaded} of {report.files} files uploaded "
+        f"({size_in_words(report.uploaded_bytes)})"
+    )
+    screen.result(report, title, without=PublishReport.model_fields.keys() - {"removed"})
+    _warn_of_folders(runtime, screen, "published")
 
 
 @command

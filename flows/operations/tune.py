@@ -13,7 +13,7 @@ from flows.settings import TAILORING_FILE
 from prompts.tailoring import Tailoring, to_toml
 from prompts.tune import Sampled, Tune
 from storage.errors import UsageError
-from storage.layout import write_atomically
+from storage.layout import Layout, write_atomically
 from storage.records import Chunk, Record
 from storage.run_records import Usage
 from tasks.chunk import chunk
@@ -61,6 +61,7 @@ async def tune_workspace(
         raise UsageError(
             "Only a model can say what fits a domain, and none is set.", "Set TRELLIS_LM."
         )
+    Layout(runtime.settings.workspace).refuse_copy()
     path = runtime.settings.workspace / TAILORING_FILE
     if path.exists() and not options.force:
         raise UsageError(

@@ -520,10 +520,12 @@ class Status(Record):
     """The content and the settings of a workspace; `generation` is None before the first index run.
 
     `usage` counts the model calls of the run that published the current generation; `problems`
-    names damaged and lost parts with remedies.
+    names damaged and lost parts with remedies. `copy_of` is the address of a published index, where
+    the workspace only holds what is there.
     """
 
     workspace: str
+    copy_of: str | None = None
     generation: int | None = None
     created: str | None = None
     counts: dict[str, int] = Field(default_factory=dict)
@@ -564,6 +566,7 @@ def workspace_status(runtime: Runtime) -> Status:
             problems.append(WorkspaceProblem(message=fault.message, remedy=fault.remedy))
     held |= {
         "workspace": str(workspace.root.absolute()),
+        "copy_of": workspace.origin,
         "workspace_bytes": size_of(workspace.root),
         "problems": problems,
         "settings": json.loads(masked(settings.model_dump_json())),

@@ -41,6 +41,7 @@ from flows.session import Session
 from storage.answer_records import Answer, Retrieval
 from storage.errors import NoGeneration, NotFound, NothingToRead
 from storage.graph_records import Community
+from storage.layout import Layout
 from storage.run_records import QuestionForecast, UsageRow
 from storage.uploads import store_upload, upload_folder
 from storage.workspace import GenerationInfo
@@ -153,6 +154,7 @@ async def upload(
             "Send the file itself: curl -T FILE ADDRESS.",
         )
     folder = service.workspaces.folder(workspace)
+    Layout(folder).refuse_copy()
     name = unicodedata.normalize("NFC", document)
     await _check_seen(name, service, workspace)
     with suppress(NotFound):  # a new document, or the first one
@@ -237,6 +239,7 @@ def start_run(service: Service, workspace: str, wanted: RunRequest) -> IndexRun:
     """Start an index run on the requested sources, or on the usual ones."""
     sources = wanted.sources or usual_sources(service, workspace)
     folder = service.workspaces.folder(workspace)
+    Layout(folder).refuse_copy()
     return service.runs.start(workspace, folder, wanted.model_copy(update={"sources": sources}))
 
 

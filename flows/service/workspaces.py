@@ -39,7 +39,11 @@ class Workspaces:
     """
 
     def __init__(self, settings: Settings) -> None:
-        folders = {DEFAULT: settings.workspace, **settings.service.workspaces}
+        folders = {DEFAULT: settings.workspace}
+        for name, place in settings.service.workspaces.items():
+            is_address = isinstance(place, str)
+            opened = load_settings({"workspace": place}).workspace if is_address else place
+            folders[name] = Path(opened)
         self._folders = {name: folder.absolute() for name, folder in folders.items()}
 
     @property

@@ -12,6 +12,8 @@ EVERY = [
     (errors.SourceNotFound("notes/"), 2, "notes/", "forget"),
     (errors.NotFound("No report 'x'.", "Nearest: y."), 2, "'x'", "Nearest"),
     (errors.NoGeneration("ws"), 2, "ws", "trellis index SOURCE"),
+    (errors.NothingPublished("s3://x/kb"), 2, "s3://x/kb", "trellis publish s3://x/kb"),
+    (errors.ReadOnlyWorkspace("ws", "s3://x/kb"), 2, "s3://x/kb", "trellis publish s3://x/kb"),
     (errors.UnknownGeneration(7, [1, 2]), 2, "7", "1, 2"),
     (errors.UnknownDocument("a", ["b"]), 2, "'a'", "b"),
     (errors.SettingsError("TRELLIS_TAU", 3, "a number"), 2, "TRELLIS_TAU", "a number"),
