@@ -43,6 +43,7 @@ from flows.indexing.source_changes import (
     only_failed_again,
     publish,
     report_of,
+    seen_before,
     sync,
     with_earlier_prompts,
 )
@@ -89,7 +90,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     run fails, the current generation stays, and the next run reuses the answers of the models.
 
     Args:
-        source: Files, folders or glob patterns: one, or a list of them.
+        source: Files, folders, glob patterns or addresses (s3://, gs://, az://, github://,
+            https://): one, or a list of them.
         workspace: The folder of state (default: the one in the settings, or ./.trellis).
         full: Extract everything again, not only what has changed.
         allow_removals: Go on if more than 30% of the documents would be removed.
@@ -156,7 +158,9 @@ async def build_index(
     Raises the errors of `storage.errors`; the current generation then stays as it was.
     """
     started, published = time.monotonic(), None
-    loaded = await load(sources)
+    seen = seen_before(runtime, anew=options.full)
+    loaded = await load(sources, seen)
+    await asyncio.to_thread(seen.save)
     runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)
     changes = await sync(loaded, options.full, options.allow_removals, runtime)
     if changes.retry or not nothing_new(changes, runtime):

@@ -19,7 +19,13 @@ from flows.indexing.pace import (
     model_speeds,
     step_rates,
 )
-from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
+from flows.indexing.source_changes import (
+    SourceChanges,
+    author_of,
+    seen_before,
+    sync,
+    with_earlier_prompts,
+)
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.propositions import ListStatements
@@ -96,7 +102,8 @@ def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tup
 
 async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
     settings = runtime.settings
-    changes = await sync(await load(sources), options.full, options.allow_removals, runtime)
+    loaded = await load(sources, seen_before(runtime, anew=options.full))
+    changes = await sync(loaded, options.full, options.allow_removals, runtime)
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
     put = {document.id for document in changes.plan.put}
     authors, earlier = runtime.authors, runtime.authors

@@ -12,21 +12,24 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
 
 import networkx as nx
 
 from prompts.text.languages import language_of
+from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, TooLittle, UsageError
 from storage.faults import fault_of
 from storage.files import open_file
 from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
-from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.discover import NamedSource, SourceFile, file_of, printable, resolve, walk
 from tasks.load.encodings import Unreadable, decode
 from tasks.load.office import read_office
 from tasks.load.pdf import read_pdf
+from tasks.load.remote import CHANGING, Arrival, Seen, arrivals, too_large
 from tasks.load.rows import (
     MOST_DOCUMENTS,
     Rows,
@@ -69,58 +72,112 @@ _MAY_BE_LARGE = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
 
 
 class Loaded(Record):
-    """What was read: the canonical keys of the sources, and the parts in their order."""
+    """What was read: the canonical keys of the sources, and the parts in their order.
+
+    `kept` are the parts that the index holds of remote objects that have not changed, which were
+    not read; `addresses` are those of all remote objects.
+    """
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
     skipped: tuple[Skipped, ...]
     dead_letters: tuple[DeadLetter, ...]
+    kept: tuple[PartSummary, ...] = ()
+    addresses: frozenset[str] = frozenset()
 
 
 @step("load")
-async def load(sources: Sequence[PathOrGraph]) -> Loaded:
+async def load(sources: Sequence[PathOrGraph], seen: Seen | None = None) -> Loaded:
     """Read all that the named sources hold, in a thread; see `read_sources`."""
-    return await asyncio.to_thread(read_sources, sources)
+    return await asyncio.to_thread(read_sources, sources, seen)
 
 
-def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
-    """Read all that the named sources hold.
+def read_sources(
+    sources: Sequence[PathOrGraph], seen: Seen | None = None, most: int = MOST_DOCUMENTS
+) -> Loaded:
+    """Read all that the named sources hold, but for remote objects that have not changed since
+    they were `seen`.
 
-    A source is a file, a folder with its sub-folders, a glob pattern, or a NetworkX graph whose
-    edges are triples. An empty folder is allowed. Raises `SourceNotFound`, before it reads, where
-    a path does not exist or a pattern matches nothing, and `TooManyDocuments` as soon as it has
-    read more than `most`.
+    A source is a file, a folder with its sub-folders, a glob pattern, an address, a file of
+    addresses, or a NetworkX graph whose edges are triples. An empty folder is allowed. Raises
+    `SourceNotFound`, before it reads, where a path does not exist or a pattern matches nothing;
+    `SourceUnreachable` where a remote source cannot be listed; and `TooManyDocuments` as soon as it
+    has read more than `most`.
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
     graphs = {
         graph_file(source): source for source in sources if not isinstance(source, str | Path)
     }
     read: list[Rows] = []
-    skipped: list[Skipped] = []
+    reading = _Reading(seen or Seen())
     count = 0
-    for file in (file for source in named for file in walk(source, skipped)):
-        try:
-            read.append(_read_or_explain(file))
-        except Unreadable as reason:
-            skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
-            continue
-        count += len(read[-1].parts)
+    for rows in (rows for source in named for rows in reading.rows_of(source)):
+        read.append(rows)
+        count += len(rows.parts)
         if count > most:
             raise TooManyDocuments(most)
     read += [read_graph(graph, file) for file, graph in graphs.items()]
-    parts, duplicates = _first_texts(part for rows in read for part in rows.parts)
+    held = {part.document: part for part in reading.kept if part.kind == "text"}
+    parts, duplicates = _first_texts((part for rows in read for part in rows.parts), held)
     return Loaded(
         sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
-        skipped=tuple(skipped),
+        skipped=tuple(reading.skipped),
         dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *duplicates),
+        kept=tuple(reading.kept),
+        addresses=frozenset(reading.addresses),
     )
 
 
-def _read_or_explain(file: SourceFile) -> Rows:
+@dataclass
+class _Reading:
+    """Reads one source after the other, and collects what is not read."""
+
+    seen: Seen
+    skipped: list[Skipped] = field(default_factory=list)
+    kept: list[PartSummary] = field(default_factory=list)
+    addresses: set[str] = field(default_factory=set)
+
+    def rows_of(self, source: NamedSource) -> Iterator[Rows]:
+        """Yield the rows of each file of a source that can be read."""
+        if source.is_remote:
+            for arrival in arrivals(source, self.seen, largest_of, self.skipped):
+                self.addresses.add(file_of(arrival.file.path))
+                yield from self._arrived(arrival)
+            return
+        for file in walk(source, self.skipped):
+            try:
+                yield _read_or_explain(file)
+            except Unreadable as reason:
+                self._skip(file, str(reason))
+
+    def _arrived(self, arrival: Arrival) -> Iterator[Rows]:
+        file, note = arrival.file, arrival.note
+        if arrival.problem:
+            self._skip(file, arrival.problem)
+        elif note and note.skipped:
+            self._skip(file, note.skipped)
+        elif note:
+            self.kept += self.seen.held(file)
+            yield Rows(parts=(), dead_letters=note.dead_letters)
+        else:
+            try:
+                rows = _read_or_explain(file, arrival.data)
+            except Unreadable as reason:
+                self.seen.add_skipped(arrival, str(reason))
+                self._skip(file, str(reason))
+            else:
+                self.seen.add(arrival, rows.parts, rows.dead_letters)
+                yield rows
+
+    def _skip(self, file: SourceFile, reason: str) -> None:
+        self.skipped.append(Skipped(path=printable(file.path), reason=reason))
+
+
+def _read_or_explain(file: SourceFile, data: bytes | None = None) -> Rows:
     """Read a file; raises `Unreadable` where that fails for a reason that is the file's own."""
     try:
-        return read_file(file)
+        return read_file(file, data)
     except (TooManyDocuments, Unreadable):
         raise
     except Exception as error:  # Parsers promise no types; one file must not cost the others.
@@ -131,13 +188,20 @@ def _read_or_explain(file: SourceFile) -> Rows:
         raise Unreadable(f"unreadable ({what})") from error
 
 
-def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
-    """Keep the first text under each id; another text under the same id is a dead letter."""
+def _first_texts(
+    parts: Iterable[Part], held: Mapping[str, PartSummary]
+) -> tuple[tuple[Part, ...], list[DeadLetter]]:
+    """Keep the first text under each id; another text under the same id is a dead letter.
+
+    `held` are the texts by id that the index keeps, which come first.
+    """
     first: dict[str, Part] = {}
     kept, letters = [], []
     for part in parts:
-        text = first.setdefault(part.document, part) if part.kind == "text" else part
-        if text.text == part.text:
+        text: Part | PartSummary = part
+        if part.kind == "text":
+            text = held.get(part.document) or first.setdefault(part.document, part)
+        if text.hash == part.hash or (isinstance(text, Part) and text.text == part.text):
             kept.append(part)
         else:
             error = f"document {part.document!r} has another text already, from {text.path}"
@@ -146,21 +210,38 @@ def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLett
     return tuple(kept), letters
 
 
-def read_file(file: SourceFile) -> Rows:
-    """Read the parts and dead letters of one file; raises `Unreadable` with the reason."""
-    name = PurePosixPath(file.id.lower())
+def read_file(file: SourceFile, data: bytes | None = None) -> Rows:
+    """Read the parts and dead letters of one file; raises `Unreadable` with the reason.
+
+    `data` is the content of a remote one.
+    """
+    reader, ending, zipped = _format_of(file.format_name)
+    largest = largest_of(file.format_name)
+    data = _bytes(file.path, zipped, largest, None if data is None else io.BytesIO(data))
+    if not data.strip():
+        raise Unreadable("empty")
+    if mismatch := _mismatch(data, ending):
+        raise Unreadable(mismatch)
+    return reader(data, file)
+
+
+def largest_of(name: PurePosixPath) -> int:
+    """Return how many bytes a file of this name, in small letters, may have.
+
+    Raises `Unreadable` where its format is not supported.
+    """
+    return _LARGEST_FILE if _format_of(name)[1] in _MAY_BE_LARGE else LARGEST_DOCUMENT
+
+
+def _format_of(name: PurePosixPath) -> tuple["Reader", str, bool]:
+    """Return the reader for a name, its ending, and whether the file is packed by gzip."""
     zipped = name.suffix == ".gz"
     ending = (name.with_suffix("").suffix if zipped else name.suffix) or name.name
     reader = _PLAIN.get(ending) or (None if zipped else _BINARY.get(ending))
     if reader is None:
         shown = (ending + ".gz" if zipped else name.suffix) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
-    data = _bytes(file.path, zipped, _LARGEST_FILE if ending in _MAY_BE_LARGE else LARGEST_DOCUMENT)
-    if not data.strip():
-        raise Unreadable("empty")
-    if mismatch := _mismatch(data, ending):
-        raise Unreadable(mismatch)
-    return reader(data, file)
+    return reader, ending, zipped
 
 
 # The first bytes of a file, what they show it to be, and the endings that it may have.
@@ -190,12 +271,14 @@ def _mismatch(data: bytes, ending: str) -> str:
     return ""
 
 
-def _bytes(path: str, zipped: bool, largest: int) -> bytes:
+def _bytes(path: str, zipped: bool, largest: int, fetched: BinaryIO | None) -> bytes:
+    """Read a file, or what was fetched of it, and unpack it."""
+
     def read(file: BinaryIO) -> bytes:
         return _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
 
     try:
-        data = read_unchanged(path, read)
+        data = read(fetched) if fetched else read_unchanged(path, read)
     except UsageError as error:
         raise Unreadable("not a regular file") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -205,8 +288,7 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
             raise
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
     if len(data) > largest:
-        remedy = "100 MB: divide it, or make it JSON Lines of smaller documents"
-        raise Unreadable(f"larger than {'1 GiB' if largest == _LARGEST_FILE else remedy}")
+        raise Unreadable(too_large(largest))
     return data
 
 
@@ -223,7 +305,7 @@ def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
         same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
         if same or not stat.S_ISREG(after.st_mode):  # A pipe can be read only once.
             return data
-    raise Unreadable("it is being written: index again when that is done")
+    raise Unreadable(CHANGING)
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
@@ -256,7 +338,7 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
 def _text(data: bytes, file: SourceFile) -> Rows:
     """Read Markdown, or plain text; with front matter, plain text counts as Markdown."""
     text, front = split_front_matter(read_text(data))
-    plain = file.id.lower().removesuffix(".gz").endswith((".txt", ".log"))
+    plain = file.format_name.name.removesuffix(".gz").endswith((".txt", ".log"))
     return _page(PageText(text=text, title="", metadata=front), file, bool(front) or not plain)
 
 
@@ -278,7 +360,7 @@ def _jsonl(data: bytes, file: SourceFile) -> Rows:
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
-    is_tsv = ".tsv" in PurePosixPath(file.id.lower()).suffixes
+    is_tsv = ".tsv" in file.format_name.suffixes
     rows = read_table(read_text(data), "\t" if is_tsv else None)
     if names := triples_header(rows):
         return read_triples(rows, names, file)
@@ -303,7 +385,7 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
 
 
 def _office(data: bytes, file: SourceFile) -> Rows:
-    return _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
+    return _page(read_office(data, file.format_name.suffix), file)
 
 
 Reader = Callable[[bytes, SourceFile], Rows]
