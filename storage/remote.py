@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 import fsspec
 from fsspec import AbstractFileSystem
 
-from storage.errors import SourceUnreachable, UsageError
+from storage.errors import SourceNotFound, SourceUnreachable, UsageError
 
 # The extra that brings the driver of each kind of address. Pages are read by httpx.
 DRIVERS = {"s3": "s3", "gs": "gcs", "az": "azure", "github": "github"}
@@ -41,7 +41,7 @@ def checked_address(address: str) -> str:
     """
     scheme, _, rest = address.partition("://")
     scheme = scheme.lower()
-    if scheme not in (*DRIVERS, *PAGES) or "::" in rest:
+    if scheme not in (*DRIVERS, *PAGES) or (scheme in DRIVERS and "::" in rest):
         kinds = ", ".join(f"{known}://" for known in (*DRIVERS, *PAGES))
         raise UsageError(f"Addresses of the form {scheme}:// cannot be read.", f"Use {kinds}.")
     if scheme in DRIVERS:
@@ -82,9 +82,13 @@ def _require_driver(scheme: str) -> None:
 def open_store(address: str) -> tuple[AbstractFileSystem, str]:
     """Open the store of a checked address; return it, and the path in it.
 
-    Listings are not kept, so that a later look sees what has changed. Raises SourceUnreachable.
+    Listings are not kept, so that a later look sees what has changed.
+
+    Raises SourceNotFound and SourceUnreachable.
     """
     try:
         return fsspec.url_to_fs(address, skip_instance_cache=True, use_listings_cache=False)
+    except FileNotFoundError as error:
+        raise SourceNotFound(address) from error
     except Exception as error:  # Drivers promise no types.
         raise SourceUnreachable(address, error) from error

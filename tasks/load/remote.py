@@ -453,7 +453,7 @@ def _of_list(path: Path) -> list[str]:
     return addresses
 
 
-def _parse(data: bytes) -> etree._Element:
+def _parse(data: bytes) -> Any:
     if data.startswith(b"\x1f\x8b"):
         data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(_LARGEST_SITEMAP + 1)
     if len(data) > _LARGEST_SITEMAP:
