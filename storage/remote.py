@@ -16,6 +16,7 @@ from storage.errors import SourceNotFound, SourceUnreachable, UsageError
 DRIVERS = {"s3": "s3", "gs": "gcs", "az": "azure", "github": "github"}
 PAGES = ("http", "https")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_REPOSITORY = re.compile(r"[^:@/]+:[^:@/]+@[^@/]+(?:/|$)")
 # Names in a query that carry a key or a signature, as in presigned addresses of S3 and Azure.
 _SECRET_NAMES = re.compile(
     r"(?:x-(?:amz|goog)-(?:credential|security-token|signature)|awsaccesskeyid|signature|sig"
@@ -44,11 +45,17 @@ def checked_address(address: str) -> str:
     if scheme not in (*DRIVERS, *PAGES) or (scheme in DRIVERS and "::" in rest):
         kinds = ", ".join(f"{known}://" for known in (*DRIVERS, *PAGES))
         raise UsageError(f"Addresses of the form {scheme}:// cannot be read.", f"Use {kinds}.")
+    if scheme == "github" and not _REPOSITORY.match(rest):
+        raise UsageError(
+            f"{address} names no version.", "Write github://OWNER:REPOSITORY@REF/PATH."
+        )
     if scheme in DRIVERS:
         owner = "" if scheme == "github" else rest.partition("/")[0]
         _refuse_secret(scheme, rest, "@" in owner)
         _require_driver(scheme)
-        return f"{scheme}://{rest}"
+        if not rest.strip("/"):
+            raise UsageError(f"{scheme}:// names no place.", "Write it as in s3://BUCKET/PATH.")
+        return f"{scheme}://{rest.rstrip('/')}"
     try:
         parts = urlsplit(address)
         host, port = (parts.hostname or "").lower(), parts.port

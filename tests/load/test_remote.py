@@ -231,9 +231,11 @@ def test_a_netrc_gives_the_password(
         ("https://example.org/a?X-Amz-Signature=made-up-secret", "given with a key or password"),
         ("https://c.blob.core.windows.net/a?sv=1&sig=made-up-secret", "given with a key"),
         ("s3://key:made-up-secret@bucket/a", "given with a key or password"),
+        ("github://encode/httpx/docs", "OWNER:REPOSITORY@REF"),
         ("file:///etc/passwd", "file:// cannot be read"),
         ("s3://bucket/a::zip://b", "cannot be read"),
         ("https://", "names no host"),
+        ("github:///", "names a version"),
         ("https://[::1", "no address"),
     ],
 )
