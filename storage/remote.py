@@ -46,9 +46,7 @@ def checked_address(address: str) -> str:
         kinds = ", ".join(f"{known}://" for known in (*DRIVERS, *PAGES))
         raise UsageError(f"Addresses of the form {scheme}:// cannot be read.", f"Use {kinds}.")
     if scheme == "github" and not _REPOSITORY.match(rest):
-        raise UsageError(
-            f"{address} names no version.", "Write github://OWNER:REPOSITORY@REF/PATH."
-        )
+        raise UsageError("The address names no version.", "Write github://OWNER:REPO@REF/PATH.")
     if scheme in DRIVERS:
         owner = "" if scheme == "github" else rest.partition("/")[0]
         _refuse_secret(scheme, rest, "@" in owner)
@@ -59,8 +57,8 @@ def checked_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError as error:
-        raise UsageError(f"This is no address of a page ({error}).", "Correct it.") from None
+    except ValueError:  # Its words may repeat a password.
+        raise UsageError("This is no address of a page.", "Write https://HOST/PAGE.") from None
     signed = any(_SECRET_NAMES.fullmatch(name) for name, _ in parse_qsl(parts.query))
     _refuse_secret(scheme, f"{host}{parts.path}", signed or "@" in parts.netloc)
     if not host:
@@ -94,8 +92,9 @@ def open_store(address: str) -> tuple[AbstractFileSystem, str]:
     Raises SourceNotFound and SourceUnreachable.
     """
     try:
-        return fsspec.url_to_fs(address, skip_instance_cache=True, use_listings_cache=False)
+        store, path = fsspec.url_to_fs(address, skip_instance_cache=True, use_listings_cache=False)
     except FileNotFoundError as error:
         raise SourceNotFound(address) from error
     except Exception as error:  # Drivers promise no types.
         raise SourceUnreachable(address, error) from error
+    return store, str(path)

@@ -87,9 +87,10 @@ def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
 
     Empty where a document of the named sources is gone: its text may stand under another id now.
     """
+    now: tuple[Part | PartSummary, ...] = (*loaded.parts, *loaded.kept)
     read, stored = (
         {(part.document, part.source, part.path, part.kind, part.hash) for part in parts}
-        for parts in ((*loaded.parts, *loaded.kept), known)
+        for parts in (now, known)
     )
     named = frozenset(document for document, *_ in read)
     if any(part.source in loaded.sources and part.document not in named for part in known):
