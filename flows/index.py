@@ -43,6 +43,7 @@ from flows.indexing.source_changes import (
     only_failed_again,
     publish,
     report_of,
+    seen_before,
     sync,
     with_earlier_prompts,
 )
@@ -91,7 +92,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     run fails, the current generation stays, and the next run reuses the answers of the models.
 
     Args:
-        source: Files, folders or glob patterns: one, or a list of them.
+        source: Files, folders, glob patterns or addresses (s3://, gs://, az://, github://,
+            https://): one, or a list of them.
         workspace: The folder of state (default: the one in the settings, or ./.trellis).
         full: Extract everything again, not only what has changed.
         allow_removals: Go on if more than 30% of the documents would be removed.
@@ -159,7 +161,9 @@ async def build_index(
     """
     started, published = time.monotonic(), None
     reader = ReadPicture(runtime.models)
-    loaded = await load(sources, runtime.models.cache, not reader.is_offline)
+    seen = seen_before(runtime, describes=not reader.is_offline, anew=options.full)
+    loaded = await load(sources, runtime.models.cache, not reader.is_offline, seen)
+    await asyncio.to_thread(seen.save)
     if loaded.figures:
         loaded = await describe(loaded, reader)
     runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)

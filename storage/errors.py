@@ -17,6 +17,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() j
 │   ├── ReadOnlyWorkspace         a workspace that only holds what is published elsewhere
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
+├── SourceUnreachable     exit 1  a remote source cannot be listed
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
 ├── SourceEmptied         exit 2  a source that held documents holds none now
 ├── BudgetReached         exit 3  tokens, money or time are used up; nothing was published
@@ -90,6 +91,16 @@ class SourceNotFound(UsageError):
         ),
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
+
+
+class SourceUnreachable(TrellisError):
+    def __init__(self, address: str, error: Exception) -> None:
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        super().__init__(
+            f"{address} cannot be listed ({words}).",
+            "Nothing was removed. Check the address, the network and the credentials, then index "
+            "again.",
+        )
 
 
 class NotFound(UsageError): ...

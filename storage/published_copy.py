@@ -28,12 +28,12 @@ from storage.layout import (
     Pointer,
     WriterLock,
     read_manifest,
-    sync,
     sync_tree,
     write_atomically,
 )
 from storage.publication import GENERATION, Publication, PublishedIndex
 from storage.recovery import remove_old
+from storage.system import sync
 from storage.workspace_db import WorkspaceDatabase
 
 PUBLICATION = "publication.json"  # in the folder of a generation

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from usearch.index import Index, MetricKind, ScalarKind
 
 from storage.errors import StorageError
-from storage.layout import Layout, sync, sync_tree
+from storage.layout import Layout, sync_tree
+from storage.system import sync
 from storage.vector_store import REBUILD, ServerAddress
 from storage.vectors import Hit, StoredVectors, Vector
 

@@ -1,7 +1,7 @@
 """The workspace's SQLite database, which outlives generations.
 
-It holds memory, cached answers of models and vectors of embedders, the history of runs,
-evaluations, watched questions, feedback, and conversations.
+It holds memory, cached answers of models and vectors of embedders, notes on remote objects, the
+history of runs, evaluations, watched questions, feedback, and conversations.
 """
 
 import json
@@ -17,7 +17,7 @@ from storage.conversations import Conversations
 from storage.errors import StorageError
 from storage.evaluations import EvaluationStore, FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
-from storage.records import Record
+from storage.records import DeadLetter, Record
 from storage.sqlite import Schema, SqliteFile
 
 Clock = Callable[[], float]
@@ -38,7 +38,7 @@ SCHEMA = Schema(
 _FRESH = 60.0  # seconds in which a further use of a value is not recorded
 _TRIMS = 16  # how often a process trims the cache while it writes as much as the cache may hold
 _MOST_RUNS = 1_000
-_ANSWERS, _EMBEDDINGS = "answers", "embeddings "
+_ANSWERS, _EMBEDDINGS, _OBJECTS = "answers", "embeddings ", "objects"
 _NAMED = "namespace = ? AND key IN (SELECT value FROM json_each(?))"
 
 
@@ -150,6 +150,34 @@ class EmbeddingCache:
         return self._cache.remove(_EMBEDDINGS, hashes)
 
 
+class ObjectNote(Record):
+    """What was found in one version of a remote object.
+
+    `held` is the digest of the parts that the index holds of it (see `tasks/load/remote.py`),
+    `skipped` the reason if it could not be read.
+    """
+
+    version: str
+    held: str
+    skipped: str = ""
+    dead_letters: tuple[DeadLetter, ...] = ()
+
+
+class ObjectNotes:
+    """Notes on remote objects by key. A lost note costs fetching its object once more."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get_many(self, keys: Collection[str]) -> dict[str, ObjectNote]:
+        values = self._cache.get(_OBJECTS, keys)
+        return {key: ObjectNote.model_validate_json(value) for key, value in values.items()}
+
+    def put_many(self, notes: Mapping[str, ObjectNote]) -> None:
+        values = {key: note.model_dump_json().encode() for key, note in notes.items()}
+        self._cache.put(_OBJECTS, values)
+
+
 class RunRow(Record):
     """A run that ended; times are UTC in ISO form, `summary` is JSON text."""
 
@@ -203,6 +231,7 @@ class WorkspaceDatabase:
         self.memory = Memory(self._file)
         self.model_answers = ModelAnswerCache(self._file, self._cache)
         self.embeddings = EmbeddingCache(self._cache)
+        self.objects = ObjectNotes(self._cache)
         self.runs = RunHistory(self._file)
         self.running_answers = RunningAnswers(self._file)
         self.watched = WatchedQuestions(self._file)

@@ -14,7 +14,10 @@ from pathlib import Path
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Record, Skipped, by_key
+from storage.remote import PAGES, is_address
 from storage.run_records import DocumentCounts
+from tasks.load.discover import file_of
+from tasks.load.remote import GONE
 from tasks.load.sources import Loaded, compose
 
 REMOVAL_LIMIT = 0.3
@@ -23,7 +26,6 @@ FORGOTTEN = "forgotten"
 _WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
 _JSON_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _JSON_ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
-_LINE = re.compile(r":\d+$")
 _RUN = 5  # words
 
 
@@ -40,6 +42,11 @@ class SyncPlan(Record):
 
 
 def _gone(source: str) -> bool:
+    """Say whether a source is no longer there. Of an address one cannot know, but a document there
+    has its address as its id: what is read of it from another source is only newer.
+    """
+    if is_address(source):
+        return True
     try:
         return not any(sign in source for sign in "*?[") and not Path(source).exists()
     except OSError:  # A folder above it cannot be entered: it may well exist.
@@ -47,19 +54,30 @@ def _gone(source: str) -> bool:
 
 
 def holds(source: str, path: str) -> bool:
-    """Say whether a path, which may end in `:line`, lies in a file, a folder or a glob pattern."""
-    file = _LINE.sub("", path)
+    """Say whether a path, which may end in `:line`, lies in a file, a folder or a glob pattern.
+
+    A page holds nothing but itself.
+    """
+    file = file_of(path)
+    if source.startswith(tuple(f"{scheme}://" for scheme in PAGES)):
+        return file == source
     inside = file == source or file.startswith(source.rstrip("/") + "/")
     return inside or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
+
+
+def _covers(named: str, source: str) -> bool:
+    """Say whether a run of one source covers another that lay in it: in a store, in its folder."""
+    if is_address(source):
+        is_pattern = any(sign in named for sign in "*?[")
+        return not is_pattern and holds(named, source)
+    return holds(named, source) and _gone(source)
 
 
 def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary]) -> Loaded:
     """Add the stored sources that lay in a named one and no longer exist: this run covers them."""
     others = {part.source for part in known} - set(loaded.sources)
     inside = sorted(
-        name
-        for name in others
-        if any(holds(named, name) for named in loaded.sources) and _gone(name)
+        name for name in others if any(_covers(named, name) for named in loaded.sources)
     )
     return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
 
@@ -69,11 +87,12 @@ def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
 
     Empty where a document of the named sources is gone: its text may stand under another id now.
     """
+    now: tuple[Part | PartSummary, ...] = (*loaded.parts, *loaded.kept)
     read, stored = (
         {(part.document, part.source, part.path, part.kind, part.hash) for part in parts}
-        for parts in (loaded.parts, known)
+        for parts in (now, known)
     )
-    named = frozenset(part.document for part in loaded.parts)
+    named = frozenset(document for document, *_ in read)
     if any(part.source in loaded.sources and part.document not in named for part in known):
         return frozenset()
     return named.difference(document for document, *_ in read ^ stored)
@@ -95,7 +114,7 @@ def exclude_forgotten(
         by_source[part.source].add(part.document)
     parts, skipped = [], []
     for part in loaded.parts:
-        named = part.source == _LINE.sub("", part.path) and len(by_source[part.source]) == 1
+        named = part.source == file_of(part.path) and len(by_source[part.source]) == 1
         moved = texts.get(part.text_hash) if part.by_line or part.document not in known else None
         if named or not (moved or (part.document in forgotten and not part.by_line)):
             parts.append(part)
@@ -127,11 +146,12 @@ def plan_sync(
     unread = {
         skipped.path
         for skipped in loaded.skipped
-        if not skipped.reason.startswith(("empty", FORGOTTEN))
+        if not skipped.reason.startswith(("empty", GONE, FORGOTTEN))
     }
+    kept = {(part.source, part.path) for part in loaded.kept}
     for document in stored.values():
         own = parts.setdefault(document.id, [])
-        own += _kept(document, own, loaded.sources, unread)
+        own += _kept(document, own, loaded.sources, unread, kept)
     after = {
         document.id: document
         for document in compose(part for group in parts.values() for part in group)
@@ -166,13 +186,17 @@ def _kept(
     new: Iterable[Part],
     sources: Collection[str],
     unread: Collection[str],
+    unchanged: Collection[tuple[str, str]],
 ) -> list[Part]:
+    """Return the stored parts of a document that stay beside the new ones."""
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
-        places = (part.path, _LINE.sub("", part.path))
-        unseen = any(place in unread for place in places) or any(
-            part.path.startswith(f"{folder}/") for folder in unread
+        unseen = (
+            (part.source, part.path) in unchanged
+            or part.path in unread
+            or file_of(part.path) in unread
+            or any(part.path.startswith(f"{folder}/") for folder in unread)
         )
         if part.source in sources and not unseen:
             continue

@@ -125,6 +125,10 @@ def test_a_document_of_two_sources_stays_until_both_are_gone() -> None:
         ("/d/**/*.jsonl", "/d/rows.jsonl:3", True),
         ("/d/**/*.jsonl", "/d/a/b/rows.jsonl:3", True),
         ("/d/*.jsonl", "/e/rows.jsonl:3", False),
+        ("s3://b/d", "s3://b/d/rows.jsonl:3", True),
+        ("https://h/rows.jsonl", "https://h/rows.jsonl:3", True),
+        ("https://h/", "https://h/rows.jsonl:3", False),
+        ("https://h/?", "https://h/a", False),
     ],
 )
 def test_a_path_lies_in_a_source(source: str, path: str, inside: bool) -> None:
@@ -157,6 +161,20 @@ def test_a_source_that_is_gone_belongs_to_the_named_one_above_it(tmp_path: Path)
     inner = part("g", "x", source="/s/gone.md", path="/s/gone.md")
     found = plan(loaded(*MANY, sources=("/s", "/s/gone.md")), *MANY, inner)
     assert found.removed == ("g",), "its folder still holds others, so it is mounted"
+
+
+@pytest.mark.parametrize(
+    ("named", "inner", "covered"),
+    [
+        ("s3://b/d", "s3://b/d/sub", True),
+        ("s3://b/d", "s3://b/dd", False),
+        ("s3://b/*", "s3://b/d/sub", False),
+        ("https://h/", "https://h/a", False),
+    ],
+)
+def test_a_folder_of_a_store_covers_what_lay_in_it(named: str, inner: str, covered: bool) -> None:
+    known = [PartSummary(document=inner, source=inner, path=inner, kind="text", hash="h")]
+    assert (inner in with_gone_inside(loaded(sources=(named,)), known).sources) is covered
 
 
 # --- forgetting ---

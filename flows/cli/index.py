@@ -19,6 +19,7 @@ from flows.runtime import with_budget
 from flows.usage import facts_of, forecast_in_words
 from prompts.tailoring import Tailoring
 from storage.records import Skipped
+from storage.remote import checked_address, is_address
 from storage.run_records import Budget, Forecast, IndexReport
 from tasks.sync import FORGOTTEN
 
@@ -63,6 +64,8 @@ def index(
         screen.result(plan, lambda: _show_plan(plan, budget, screen))
         return
     if record or os.environ.get("PREFECT_API_URL"):
+        for address in filter(is_address, sources):
+            checked_address(address)  # Prefect would store a password in it.
         keep_server()
         run = index_flow(
             list(sources),

@@ -31,7 +31,12 @@ Amount = Annotated[float, Parameter(converter=_amount, metavar="X")]
 Input = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
 Names = Annotated[str, Parameter(metavar="A,B")]
 Sources = Annotated[
-    tuple[str, ...], Parameter(metavar="SOURCE", help="A file, a folder or a glob pattern.")
+    tuple[str, ...],
+    Parameter(
+        metavar="SOURCE",
+        help="A file, a folder, a glob pattern or an address (s3://, gs://, az://, github://, "
+        "https://).",
+    ),
 ]
 AsOf = Annotated[Count | None, Parameter(help="Read generation N, not the current one.")]
 Record = Annotated[bool, Parameter(help="Run it as a Prefect flow, so that the run is recorded.")]

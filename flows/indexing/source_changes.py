@@ -20,6 +20,8 @@ from storage.records import Chunk, DeadLetter, Skipped, content_id
 from storage.run_records import CommunityQuality, IndexReport, KeptPrompts
 from storage.staging import Staging
 from tasks.chunk import chunk
+from tasks.load.discover import file_of
+from tasks.load.remote import Seen
 from tasks.load.sources import Loaded
 from tasks.step import step
 from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
@@ -46,7 +48,10 @@ class SourceChanges:
             letter.item
             for letter in self.letters
             if letter.step == "load"
-            and any(holds(source, letter.item) for source in self.loaded.sources)
+            and (
+                file_of(letter.item) in self.loaded.addresses
+                or any(holds(source, letter.item) for source in self.loaded.sources)
+            )
         ]
 
     @property
@@ -66,6 +71,19 @@ class SourceChanges:
             for part in document.parts
             for triple in part.triples
         }
+
+
+def seen_before(runtime: Runtime, *, describes: bool = False, anew: bool = False) -> Seen:
+    """Return what the current generation holds of remote objects, and the notes on them.
+
+    With `anew` the run fetches all of them again. `describes`: a model describes pictures.
+    """
+    try:
+        with runtime.workspace.read() as generation:
+            parts = generation.documents.parts()
+    except NoGeneration:
+        parts = []
+    return Seen(parts, runtime.workspace.database.objects, anew, describes)
 
 
 @step("sync")

@@ -19,7 +19,13 @@ from flows.indexing.pace import (
     model_speeds,
     step_rates,
 )
-from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
+from flows.indexing.source_changes import (
+    SourceChanges,
+    author_of,
+    seen_before,
+    sync,
+    with_earlier_prompts,
+)
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.messages import PICTURE_TOKENS
@@ -104,7 +110,8 @@ def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tup
 
 async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
     settings, reader = runtime.settings, ReadPicture(runtime.models)
-    loaded = await load(sources, runtime.models.cache, not reader.is_offline)
+    seen = seen_before(runtime, describes=not reader.is_offline, anew=options.full)
+    loaded = await load(sources, runtime.models.cache, not reader.is_offline, seen)
     loaded, pictures = await described_before(loaded, reader)
     changes = await sync(loaded, options.full, options.allow_removals, runtime)
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))

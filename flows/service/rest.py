@@ -45,6 +45,7 @@ from storage.layout import Layout
 from storage.run_records import QuestionForecast, UsageRow
 from storage.uploads import store_upload, upload_folder
 from storage.workspace import GenerationInfo
+from tasks.load.discover import is_remote
 
 T = TypeVar("T")
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
@@ -260,12 +261,20 @@ async def index(
     workspace: str = DEFAULT,
 ) -> IndexRun:
     """Update a workspace from its uploads and usual sources. Only the role `admin` may name other
-    sources: files and folders of the server.
+    sources: files and folders of the server. Addresses, and lists of them, must be sources of
+    `trellis serve`: nobody can make the service fetch another address.
     """
     if wanted.sources and not caller.may("admin"):
         raise NotAllowed(
             "Sources by path need the role 'admin'.", "Upload files instead, or use another key."
         )
+    for source in wanted.sources:
+        if is_remote(source) and source not in service.sources:
+            raise NotAllowed(
+                "Addresses, and lists of them, are indexed only if the service was started with "
+                "them.",
+                "Start it so: trellis serve ADDRESS.",
+            )
     return _shown(start_run(service, workspace, wanted))
 
 

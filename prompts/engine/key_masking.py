@@ -21,7 +21,8 @@ _PLACEHOLDERS = frozenset(
     " not-needed not-required notneeded password placeholder undefined".split()
 )
 _OF_THE_ENVIRONMENT = re.compile(
-    r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$"
+    r"(?:(?:API_?|ACCOUNT_)KEY|CONNECTION_STRING|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?"
+    r"|SECRET(?:_ACCESS_KEY)?)$"
 )
 _IN_A_QUERY = re.compile(r"key|token|secret|password|auth|sig", re.IGNORECASE)
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))

@@ -11,41 +11,59 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from storage.errors import SourceNotFound, TooLittle
 from storage.faults import fault_of
 from storage.records import Record, Skipped
+from storage.remote import checked_address, is_address
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_LINE = re.compile(r":\d+$")
 _IGNORED = frozenset({"__pycache__", "node_modules"})
+LIST_ENDING = ".urls"  # of a file that lists addresses
 
 
 class NamedSource(Record):
     """A named source.
 
-    `key` is its absolute path or pattern, `base` the folder that ids are relative to.
+    `key` is its absolute path or pattern, or its address; `base` is the folder that ids are
+    relative to. `list` is a local file of addresses.
     """
 
     key: str
     base: str
-    kind: Literal["file", "folder", "glob"]
+    kind: Literal["file", "folder", "glob", "remote", "list"]
+
+    @property
+    def is_remote(self) -> bool:
+        return self.kind in {"remote", "list"}
 
 
 class SourceFile(Record):
     """A file to read: its absolute `path`, and its `id` relative to the base of its source.
 
-    `source` and `id` are printable; `path` is the name that the system knows.
+    `source` and `id` are printable; `path` is the name that the system knows. Of a remote file both
+    are its address. `served_as` is a name whose ending tells the format where the id's does not.
     """
 
     source: str
     path: str
     id: str
+    served_as: str = ""
+
+    @property
+    def format_name(self) -> PurePosixPath:
+        """The name whose ending tells the format, in small letters."""
+        return PurePosixPath((self.served_as or self.id).lower())
 
 
 def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
-    """Return the named sources in order, each once; raises `SourceNotFound`."""
+    """Return the named sources in order, each once, without asking a remote one.
+
+    Raises `SourceNotFound`, and `UsageError` for an address that cannot be read.
+    """
     named = {source.key: source for source in map(_source, sources)}
     return list(named.values())
 
@@ -70,13 +88,27 @@ def printable(name: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
+def is_remote(source: str) -> bool:
+    """Say whether a source is an address or, by its name, a list of addresses."""
+    return is_address(source) or os.path.abspath(source).endswith(LIST_ENDING)
+
+
+def file_of(path: str) -> str:
+    """Return the path of a file without the number of a line in it."""
+    return _LINE.sub("", path)
+
+
 def _source(named: str | Path) -> NamedSource:
+    if isinstance(named, str) and is_address(named):
+        address = checked_address(named)
+        return NamedSource(key=address, base=address, kind="remote")
     path = os.path.abspath(named)
     key = Path(path).as_posix()
     if os.path.isdir(path):
         return NamedSource(key=key, base=key, kind="folder")
     if os.path.exists(path):
-        return NamedSource(key=key, base=Path(path).parent.as_posix(), kind="file")
+        kind: Literal["list", "file"] = "list" if key.endswith(LIST_ENDING) else "file"
+        return NamedSource(key=key, base=Path(path).parent.as_posix(), kind=kind)
     if not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None:
         raise SourceNotFound(str(named))
     parts = Path(path).parts
@@ -95,7 +127,7 @@ def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
     for match in glob.iglob(source.key, recursive=True):
         path = os.path.abspath(match)
         parts = Path(os.path.relpath(path, source.base)).parts
-        if any(_ignored(part) for part in parts if part != "."):
+        if any(is_ignored(part) for part in parts if part != "."):
             continue
         if not os.path.isdir(path):
             yield path
@@ -113,12 +145,13 @@ def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
         folders[:] = [
             name
             for name in sorted(folders)
-            if not _ignored(name) and _enters(os.path.join(place, name), skipped)
+            if not is_ignored(name) and _enters(os.path.join(place, name), skipped)
         ]
-        yield from (os.path.join(place, name) for name in files if not _ignored(name))
+        yield from (os.path.join(place, name) for name in files if not is_ignored(name))
 
 
-def _ignored(name: str) -> bool:
+def is_ignored(name: str) -> bool:
+    """Say whether a file or folder of this name is ignored unless it is named itself."""
     return name.startswith((".", "~$")) or name in _IGNORED
 
 

@@ -12,8 +12,8 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
@@ -22,11 +22,12 @@ import networkx as nx
 from pydantic import Field
 
 from prompts.text.languages import language_of
+from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, TooLittle, UsageError
 from storage.faults import fault_of
 from storage.files import open_file
 from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
-from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.discover import NamedSource, SourceFile, file_of, printable, resolve, walk
 from tasks.load.elements import read_xml
 from tasks.load.encodings import Unreadable, decode
 from tasks.load.loaders import loaders, read_by
@@ -35,6 +36,7 @@ from tasks.load.office import read_office
 from tasks.load.pandoc import ARCHIVES, read_by_pandoc
 from tasks.load.pdf import read_pdf
 from tasks.load.pictures import MARKER, PICTURES, READER, Kept, PictureReader, read_picture
+from tasks.load.remote import CHANGING, Arrival, Seen, arrivals, too_large
 from tasks.load.rows import (
     MOST_DOCUMENTS,
     Rows,
@@ -86,19 +88,26 @@ _MOST_MESSAGES = 8  # messages that are attached to one another
 class Loaded(Record):
     """What was read: the canonical keys of the sources, and the parts in their order.
 
-    `figures` are the pictures that a model is to describe: JPEG by what stands for each in texts.
+    `kept` are the parts that the index holds of remote objects that have not changed, which were
+    not read; `addresses` are those of all remote objects. `figures` are the pictures that a model
+    is to describe: JPEG by what stands for each in texts.
     """
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
     skipped: tuple[Skipped, ...]
     dead_letters: tuple[DeadLetter, ...]
+    kept: tuple[PartSummary, ...] = ()
+    addresses: frozenset[str] = frozenset()
     figures: Mapping[str, bytes] = Field(default_factory=dict)
 
 
 @step("load")
 async def load(
-    sources: Sequence[PathOrGraph], kept: Kept | None = None, describes: bool = False
+    sources: Sequence[PathOrGraph],
+    kept: Kept | None = None,
+    describes: bool = False,
+    seen: Seen | None = None,
 ) -> Loaded:
     """Read all that the named sources hold, in a thread; see `read_sources`.
 
@@ -107,45 +116,92 @@ async def load(
     reader = PictureReader(kept, describes)
     token = READER.set(reader)
     try:
-        loaded = await asyncio.to_thread(read_sources, sources)
+        loaded = await asyncio.to_thread(read_sources, sources, seen)
     finally:
         READER.reset(token)
     return loaded.model_copy(update={"figures": reader.figures})
 
 
-def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
-    """Read all that the named sources hold.
+def read_sources(
+    sources: Sequence[PathOrGraph], seen: Seen | None = None, most: int = MOST_DOCUMENTS
+) -> Loaded:
+    """Read all that the named sources hold, but for remote objects that have not changed since
+    they were `seen`.
 
-    A source is a file, a folder with its sub-folders, a glob pattern, or a NetworkX graph whose
-    edges are triples. An empty folder is allowed. Raises `SourceNotFound`, before it reads, where
-    a path does not exist or a pattern matches nothing, and `TooManyDocuments` as soon as it has
-    read more than `most`.
+    A source is a file, a folder with its sub-folders, a glob pattern, an address, a file of
+    addresses, or a NetworkX graph whose edges are triples. An empty folder is allowed. Raises
+    `SourceNotFound`, before it reads, where a path does not exist or a pattern matches nothing;
+    `SourceUnreachable` where a remote source cannot be listed; and `TooManyDocuments` as soon as it
+    has read more than `most`.
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
     graphs = {
         graph_file(source): source for source in sources if not isinstance(source, str | Path)
     }
     read: list[Rows] = []
-    skipped: list[Skipped] = []
+    reading = _Reading(seen or Seen())
     count = 0
-    for file in (file for source in named for file in walk(source, skipped)):
-        try:
-            read.append(_read_or_explain(read_file, file))
-        except Unreadable as reason:
-            skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
-            continue
-        count += len(read[-1].parts)
+    for rows in (rows for source in named for rows in reading.rows_of(source)):
+        read.append(rows)
+        count += len(rows.parts)
         if count > most:
             raise TooManyDocuments(most)
     read += [read_graph(graph, file) for file, graph in graphs.items()]
-    skipped += [note for rows in read for note in rows.skipped]
-    parts, duplicates = _first_texts(part for rows in read for part in rows.parts)
+    held = {part.document: part for part in reading.kept if part.kind == "text"}
+    parts, duplicates = _first_texts((part for rows in read for part in rows.parts), held)
     return Loaded(
         sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
-        skipped=(*skipped, *(one for rows in read for one in rows.skipped)),
+        skipped=(*reading.skipped, *(note for rows in read for note in rows.skipped)),
         dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *duplicates),
+        kept=tuple(reading.kept),
+        addresses=frozenset(reading.addresses),
     )
+
+
+@dataclass
+class _Reading:
+    """Reads one source after the other, and collects what is not read."""
+
+    seen: Seen
+    skipped: list[Skipped] = field(default_factory=list)
+    kept: list[PartSummary] = field(default_factory=list)
+    addresses: set[str] = field(default_factory=set)
+
+    def rows_of(self, source: NamedSource) -> Iterator[Rows]:
+        """Yield the rows of each file of a source that can be read."""
+        if source.is_remote:
+            for arrival in arrivals(source, self.seen, largest_of, self.skipped):
+                self.addresses.add(file_of(arrival.file.path))
+                yield from self._arrived(arrival)
+            return
+        for file in walk(source, self.skipped):
+            try:
+                yield _read_or_explain(read_file, file)
+            except Unreadable as reason:
+                self._skip(file, str(reason))
+
+    def _arrived(self, arrival: Arrival) -> Iterator[Rows]:
+        file, note = arrival.file, arrival.note
+        if arrival.problem:
+            self._skip(file, arrival.problem)
+        elif note and note.skipped:
+            self._skip(file, note.skipped)
+        elif note:
+            self.kept += self.seen.held(file)
+            yield Rows(parts=(), dead_letters=note.dead_letters)
+        else:
+            try:
+                rows = _read_or_explain(partial(read_file, data=arrival.data), file)
+            except Unreadable as reason:
+                self.seen.add_skipped(arrival, str(reason))
+                self._skip(file, str(reason))
+            else:
+                self.seen.add(arrival, rows.parts, rows.dead_letters)
+                yield rows
+
+    def _skip(self, file: SourceFile, reason: str) -> None:
+        self.skipped.append(Skipped(path=printable(file.path), reason=reason))
 
 
 def _read_or_explain(read: Callable[[SourceFile], Rows], file: SourceFile) -> Rows:
@@ -162,13 +218,20 @@ def _read_or_explain(read: Callable[[SourceFile], Rows], file: SourceFile) -> Ro
         raise Unreadable(f"unreadable ({what})") from error
 
 
-def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
-    """Keep the first text under each id; another text under the same id is a dead letter."""
+def _first_texts(
+    parts: Iterable[Part], held: Mapping[str, PartSummary]
+) -> tuple[tuple[Part, ...], list[DeadLetter]]:
+    """Keep the first text under each id; another text under the same id is a dead letter.
+
+    `held` are the texts by id that the index keeps, which come first.
+    """
     first: dict[str, Part] = {}
     kept, letters = [], []
     for part in parts:
-        text = first.setdefault(part.document, part) if part.kind == "text" else part
-        if text.text == part.text:
+        text: Part | PartSummary = part
+        if part.kind == "text":
+            text = held.get(part.document) or first.setdefault(part.document, part)
+        if text.hash == part.hash or (isinstance(text, Part) and text.text == part.text):
             kept.append(part)
         else:
             error = f"document {part.document!r} has another text already, from {text.path}"
@@ -177,30 +240,42 @@ def _first_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLett
     return tuple(kept), letters
 
 
-def read_file(file: SourceFile) -> Rows:
-    """Read the parts and dead letters of one file; raises `Unreadable` with the reason."""
-    ending, zipped, _ = _reader_of(file.id)
-    largest = _LARGEST_FILE if ending in _MAY_BE_LARGE else LARGEST_DOCUMENT
-    return _read(_bytes(file.path, zipped, largest), file)
+def read_file(file: SourceFile, data: bytes | None = None) -> Rows:
+    """Read the parts and dead letters of one file; raises `Unreadable` with the reason.
+
+    `data` is the content of a remote one.
+    """
+    _, zipped, _ = _reader_of(file.format_name)
+    fetched = None if data is None else io.BytesIO(data)
+    return _read(_bytes(file.path, zipped, largest_of(file.format_name), fetched), file)
 
 
-def _reader_of(name: str) -> tuple[str, bool, "Reader"]:
-    """Return the ending of a file name, whether `.gz` follows it, and the reader of such files."""
-    path = PurePosixPath(name.lower())
-    zipped = path.suffix == ".gz"
-    ending = (path.with_suffix("").suffix if zipped else path.suffix) or path.name
+def largest_of(name: PurePosixPath) -> int:
+    """Return how many bytes a file of this name, in small letters, may have.
+
+    Raises `Unreadable` where its format is not supported.
+    """
+    return _LARGEST_FILE if _reader_of(name)[0] in _MAY_BE_LARGE else LARGEST_DOCUMENT
+
+
+def _reader_of(name: PurePosixPath) -> tuple[str, bool, "Reader"]:
+    """Return the ending of a file name in small letters, whether `.gz` follows it, and the reader
+    of such files.
+    """
+    zipped = name.suffix == ".gz"
+    ending = (name.with_suffix("").suffix if zipped else name.suffix) or name.name
     if (entry := loaders().get(ending)) and not zipped:
         return ending, zipped, lambda data, file: _page(read_by(entry, data, file.id), file)
     reader = _PLAIN.get(ending) or (None if zipped else _BINARY.get(ending))
     if reader is None:
-        shown = (ending + ".gz" if zipped else path.suffix) or "(no extension)"
+        shown = (ending + ".gz" if zipped else name.suffix) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
     return ending, zipped, reader
 
 
 def _read(data: bytes, file: SourceFile) -> Rows:
     """Read what a file holds, by the ending of its id; raises `Unreadable`."""
-    ending, _, reader = _reader_of(file.id)
+    ending, _, reader = _reader_of(file.format_name)
     if not data.strip():
         raise Unreadable("empty")
     if ending not in loaders() and (mismatch := _mismatch(data, ending)):
@@ -236,12 +311,14 @@ def _mismatch(data: bytes, ending: str) -> str:
     return ""
 
 
-def _bytes(path: str, zipped: bool, largest: int) -> bytes:
+def _bytes(path: str, zipped: bool, largest: int, fetched: BinaryIO | None) -> bytes:
+    """Read a file, or what was fetched of it, and unpack it."""
+
     def read(file: BinaryIO) -> bytes:
         return _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
 
     try:
-        data = read_unchanged(path, read)
+        data = read(fetched) if fetched else read_unchanged(path, read)
     except UsageError as error:
         raise Unreadable("not a regular file") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -251,8 +328,7 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
             raise
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
     if len(data) > largest:
-        remedy = "100 MB: divide it, or make it JSON Lines of smaller documents"
-        raise Unreadable(f"larger than {'1 GiB' if largest == _LARGEST_FILE else remedy}")
+        raise Unreadable(too_large(largest))
     return data
 
 
@@ -269,7 +345,7 @@ def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
         same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
         if same or not stat.S_ISREG(after.st_mode):  # A pipe can be read only once.
             return data
-    raise Unreadable("it is being written: index again when that is done")
+    raise Unreadable(CHANGING)
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
@@ -306,7 +382,7 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
 def _text(data: bytes, file: SourceFile) -> Rows:
     """Read Markdown, or plain text; with front matter, plain text counts as Markdown."""
     text, front = split_front_matter(read_text(data))
-    plain = file.id.lower().removesuffix(".gz").endswith((".txt", ".log"))
+    plain = file.format_name.name.removesuffix(".gz").endswith((".txt", ".log"))
     return _page(PageText(text=text, title="", metadata=front), file, bool(front) or not plain)
 
 
@@ -328,7 +404,7 @@ def _jsonl(data: bytes, file: SourceFile) -> Rows:
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
-    is_tsv = ".tsv" in PurePosixPath(file.id.lower()).suffixes
+    is_tsv = ".tsv" in file.format_name.suffixes
     rows = read_table(read_text(data), "\t" if is_tsv else None)
     if names := triples_header(rows):
         return read_triples(rows, names, file)
@@ -353,11 +429,11 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
 
 
 def _office(data: bytes, file: SourceFile) -> Rows:
-    return _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
+    return _page(read_office(data, file.format_name.suffix), file)
 
 
 def _converted(data: bytes, file: SourceFile) -> Rows:
-    return _page(read_by_pandoc(data, file.id), file)
+    return _page(read_by_pandoc(data, str(file.format_name)), file)
 
 
 def _restructured(data: bytes, file: SourceFile) -> Rows:
@@ -379,7 +455,7 @@ def _mail(data: bytes, file: SourceFile) -> Rows:
     skipped = list[Skipped]()
     for number, attached in enumerate(attachments, 1):
         place = printable(f"{file.path}:{number}")
-        inner = file.model_copy(update={"id": f"{file.id}/{attached.name}"})
+        inner = file.model_copy(update={"id": f"{file.id}/{attached.name}", "served_as": ""})
         try:
             read = _read_or_explain(partial(_attached, attached.data), inner)
         except Unreadable as reason:
@@ -408,7 +484,7 @@ def _attached(data: bytes, file: SourceFile) -> Rows:
     """Read an attachment, whose id holds those of the messages around it."""
     if file.id.lower().count(".eml/") > _MOST_MESSAGES:
         raise Unreadable(f"attached to more than {_MOST_MESSAGES} messages, one in the other")
-    if _reader_of(file.id)[1]:
+    if _reader_of(file.format_name)[1]:
         raise Unreadable("compressed: unpack it")
     return _read(data, file)
 

@@ -59,11 +59,13 @@ def test_a_role_may_do_what_it_includes(start: Start, tmp_path: Path) -> None:
     keys, rows = keys_of("ask", "edit", "admin")
     client = start(keys=rows)
     named = {"sources": [str(tmp_path / "not there")]}
+    fetching = ("http://169.254.169.254/latest", "S3://bucket/a", str(tmp_path / "a.urls/."))
     for method, path, body, expected in (
         ("GET", STATUS, None, (200, 200, 200)),
         ("PUT", f"{DOCUMENTS}/a.txt?index=false", "a text", (403, 202, 202)),
         ("DELETE", f"{DOCUMENTS}/none", None, (403, 404, 404)),
         ("POST", "/api/v1/index-runs", named, (403, 403, 202)),
+        *(("POST", "/api/v1/index-runs", {"sources": [one]}, (403, 403, 403)) for one in fetching),
     ):
         answers = [
             client.request(method, path, json=body, headers={"authorization": f"Bearer {key}"})
