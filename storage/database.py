@@ -51,6 +51,7 @@ _BY_DOCUMENT = {
     "chunks": "document",
     "windows": "document",
     "resolutions": "document",
+    "recognized": "document",
 }
 _BY_CHUNK = {
     "postings": "chunk",

@@ -202,6 +202,7 @@ class PublishedCopy:
         database.watched.forget_where(holds)
         database.feedback.forget_where(holds)
         database.evaluations.forget_where(holds)
+        database.conversations.forget_where(holds)
         database.forget_caches()
         try:
             database.compact()
