@@ -273,7 +273,7 @@ def test_a_database_of_another_kind_is_refused(root: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("address", "words"),
-    [("gs://bucket/kb", "No driver for gs://bucket/kb"), ("unknown://x/y", "no address")],
+    [("dropbox://x/kb", "No driver for dropbox://x/kb"), ("unknown://x/y", "no address")],
 )
 def test_a_missing_driver_is_named(root: Path, address: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
