@@ -31,7 +31,7 @@ NOT_RECOGNIZED = "pip install 'trellis-rag[ocr]' to have its text recognised"
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP")
 _LONGEST_SHOWN = 1024  # pixels of a picture that a model is shown
 _LEAST_SHOWN = 48  # pixels: smaller ones are bullets and icons
-MARKER = re.compile(r"\s*(\[\[picture [0-9a-f]{16}\]\])\s*")
+MARKER = re.compile(r"\s{0,9}(\[\[picture [0-9a-f]{16}\]\])\s{0,9}")
 _READER_VERSION = "rapidocr PP-OCRv6"  # of the models
 _WORKING = threading.Lock()  # RapidOCR takes its options by changing itself
 
