@@ -6,8 +6,10 @@ another order gets its inputs all the same; a field that nobody knows is named b
 """
 
 import asyncio
+import base64
 import csv
 import difflib
+import io
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,9 @@ from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Literal, get_origin
+
+import dspy
+from PIL import Image
 
 from benchmarks.runner import DATA, EXAMPLES, Run
 from benchmarks.sets import SETS, index, read_rows, settings_in
@@ -566,6 +571,12 @@ def _solutions(material: Material) -> list[str]:
     ]
 
 
+def _red_square() -> dspy.Image:
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64), "red").save(file, "JPEG")
+    return dspy.Image(f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}")
+
+
 FIELDS: Mapping[str, Maker] = {
     "question": lambda one: one.asked,
     "response": lambda _: "",
@@ -620,6 +631,8 @@ FIELDS: Mapping[str, Maker] = {
     "types": lambda _: list(TYPES),
     "calls": lambda _: [],
     "calls_left": lambda _: "4",
+    "beside": lambda one: one.passages[0].text,
+    "picture": lambda _: _red_square(),
 }
 # What a field holds in one step alone.
 OWN_FIELDS: Mapping[tuple[str, str], Maker] = {

@@ -31,7 +31,12 @@ def given(model_server: Server) -> dspy.LM:
     return dspy.LM("openai/given", cache=False, engine="lm15", **address)
 
 
-@pytest.mark.parametrize("name", sorted(steps()))
+def test_a_model_of_a_context_is_shown_no_picture() -> None:
+    with dspy.context(lm=DummyLM([{}])):
+        assert steps()["picture"][0](Models.offline()).is_offline
+
+
+@pytest.mark.parametrize("name", sorted(steps().keys() - {"picture"}))
 def test_a_model_given_by_a_context_reaches_every_step(name: str) -> None:
     lm = DummyLM([{"nothing": "of use"}] * 3)
     step = steps()[name][0](Models.offline())

@@ -10,6 +10,8 @@ from storage.errors import TrellisError
 # Each error with its exit code, a part of its message and a part of its remedy.
 EVERY = [
     (errors.SourceNotFound("notes/"), 2, "notes/", "forget"),
+    (errors.SourceUnreachable("s3://x/a", OSError("reset")), 1, "s3://x/a", "Nothing was removed"),
+    (errors.NothingToRead(), 2, "none of the documents", "filter"),
     (errors.NotFound("No report 'x'.", "Nearest: y."), 2, "'x'", "Nearest"),
     (errors.NoGeneration("ws"), 2, "ws", "trellis index SOURCE"),
     (errors.NothingPublished("s3://x/kb"), 2, "s3://x/kb", "trellis publish s3://x/kb"),
