@@ -27,6 +27,7 @@ settings.load_profile("steady")
 LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104 -- compared, never bound
 ISOLATED = {
     "DO_NOT_TRACK": "1",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
