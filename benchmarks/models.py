@@ -1,6 +1,7 @@
-"""How well a real model does: each step, answers, what cannot be answered, the graph."""
+"""How well a real model does: steps, answers, what cannot be answered, facts, the graph."""
 
 from benchmarks.model_answers import ASKED, WAYS, measure_answers
+from benchmarks.model_facts import measure_facts
 from benchmarks.model_graph import measure_graph
 from benchmarks.model_steps import measure_steps
 from benchmarks.model_unanswerable import measure_unanswerable
@@ -10,7 +11,7 @@ from flows.runtime import open_runtime
 from prompts.engine.effort import HELPERS
 from prompts.engine.models import Models
 
-PARTS = ("steps", "answers", "unanswerable", "graph")
+PARTS = ("steps", "answers", "unanswerable", "facts", "graph")
 
 
 @measure(
@@ -65,9 +66,11 @@ def models(run: Run) -> None:
     `gold` over the passages that answer the question (a ceiling); `low`, `medium` and `high` are
     Trellis itself, its index made without a model. Exact match and F1 by HotpotQA's rules;
     "contained" is the share of answers that hold the gold answer. `unanswerable`: the same ways on
-    30 questions that the corpus does not answer, in English and in Chinese. `graph`: names and
-    relations of 40 passages, beside what GPT-4o and GPT-3.5 listed. With --keep all stays: a second
-    run, after a kill too, asks only what is missing or has changed.
+    30 questions that the corpus does not answer, in English and in Chinese. `facts`: plans for 35
+    counting and comparing questions over typed facts of the samples, and which of 61 questions the
+    model takes for such. `graph`: names and relations of 40 passages, beside what GPT-4o and
+    GPT-3.5 listed. With --keep the rows stay, but not those of facts: a second run, after a kill
+    too, asks only what is missing or has changed.
     """
     parts = ["steps"] if run.options.quick else run.options.parts
     if "steps" in parts:
@@ -76,6 +79,8 @@ def models(run: Run) -> None:
         measure_answers(run, run.options.model)
     if "unanswerable" in parts:
         measure_unanswerable(run, run.options.model)
+    if "facts" in parts:
+        measure_facts(run, models_of(run), run.options.model)
     if "graph" in parts:
         measure_graph(run, models_of(run), run.options.model)
 
