@@ -100,6 +100,11 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert set(_MEASURE.findall(text)) <= measure_names().keys()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_figure_is_missing(page: Path) -> None:
+    assert not re.search(r"@[A-Z_]+@", page.read_text(encoding="utf-8"))
+
+
 def test_the_page_on_benchmarks_names_every_measure() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert [name for name in measure_names() if not re.search(rf"`{name}[` ]", page)] == []
