@@ -267,6 +267,7 @@ class GraphReader:
             lambda day: facts.facts(day, only),
             names,
             self.index.chunk,
+            self._session.spellings.named,
         )
 
     def claims(self, entities: Sequence[str]) -> list[Claim]:

@@ -4,15 +4,16 @@ Without a model there is no plan, and rows are excerpts like any other text. A p
 of `tasks.tables.run_plan` and never holds code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.messages import first_fitting, first_tokens, rough_tokens
-from prompts.engine.step import Step
+from prompts.engine.messages import Doubtful, first_fitting, first_tokens, rough_tokens
+from prompts.engine.models import Models
+from prompts.engine.step import Inputs, Outputs, Step
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
 
@@ -105,8 +106,22 @@ class PlanTable(Step):
     role = "decompose"
     task = PlanOverTables
 
-    async def run(self, question: str, tables: Sequence[TableView]) -> TablePlan | None:
-        """The plan; its `table` counts the given tables from 1."""
+    def __init__(self, models: Models | None = None) -> None:
+        super().__init__(models)
+        self._places: Mapping[int, int] = {}  # of the given tables, by the numbers that are shown
+        self._wrong_with: Callable[[TablePlan], str] = lambda _: ""
+
+    async def run(
+        self,
+        question: str,
+        tables: Sequence[TableView],
+        wrong_with: Callable[[TablePlan], str] = lambda _: "",
+    ) -> TablePlan | None:
+        """The plan; its `table` counts the given tables from 1.
+
+        `wrong_with` says why a plan does not answer the question (empty: it may); the model is told
+        once, and its second plan is returned whatever it is.
+        """
         if self.is_offline:
             return None
         asked = set(content_terms(question))
@@ -118,11 +133,22 @@ class PlanTable(Step):
         )
         fitting = sorted(first_fitting(texts, lambda table: rough_tokens(table[1]), most))
         shown = [f"[{number}] {text}" for number, (_, text) in enumerate(fitting, 1)]
+        self._places = {number: place for number, (place, _) in enumerate(fitting, 1)}
+        self._wrong_with = wrong_with
         plan: TablePlan = (await self.acall(question=question, tables="\n\n".join(shown))).plan
+        return None if plan.operation == "none" else self._placed(plan)
+
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
+        """Raise Doubtful for a plan that does not answer the question."""
+        plan: TablePlan = outputs["plan"]
         if plan.operation == "none":
-            return None
-        known = {number: place for number, (place, _) in enumerate(fitting, 1)}
-        return plan.model_copy(update={"table": known.get(plan.table, -1) + 1})
+            return
+        if wrong := self._wrong_with(self._placed(plan)):
+            raise Doubtful(f"The plan cannot be right: {wrong}.", dict(outputs))
+
+    def _placed(self, plan: TablePlan) -> TablePlan:
+        """The plan over the given tables instead of those that are shown; 0 is none of them."""
+        return plan.model_copy(update={"table": self._places.get(plan.table, -1) + 1})
 
 
 def shown_table(table: TableView, asked: set[str], most: int, at_once: int) -> str:

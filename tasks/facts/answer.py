@@ -5,13 +5,15 @@ cites what states the deciding facts.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from prompts.engine.helper import helped
 from prompts.plan_facts import EVER, FactPlan, PlanFacts
 from prompts.plan_table import TablePlan
 from prompts.schema import Schema
+from prompts.text.words import fold
 from storage.answer_records import TableResult
 from storage.facts import DatedFact, Thing
 from storage.records import Chunk
@@ -23,6 +25,7 @@ from tasks.retrying import BRIEF
 from tasks.step import step
 from tasks.tables.answer import TableAnswer, table_result
 from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
+from tasks.traverse.entity_names import NamedEntity
 
 MOST_CITED = 20  # statements behind a result
 MOST_OTHERS = 5  # things with several values that a note tells
@@ -33,7 +36,7 @@ class TypedGraph:
     """The things and typed facts that a question may look into.
 
     `facts_at` returns those that hold on a day (ISO; None: at any time), `aliases` are pairs of a
-    thing and another name of it.
+    thing and another name of it, `named` finds the things that a question names.
     """
 
     schema: Schema
@@ -41,6 +44,7 @@ class TypedGraph:
     facts_at: Callable[[str | None], Sequence[DatedFact]]
     aliases: Sequence[tuple[str, str]]
     chunk_of: Callable[[str], Chunk]
+    named: Callable[[str], Sequence[NamedEntity]]
 
     def views(self, day: str | None) -> FactViews:
         """Return the tables of what holds on a day."""
@@ -49,19 +53,36 @@ class TypedGraph:
 
 @dataclass(frozen=True)
 class FactAnswer(TableAnswer):
-    """The result of a plan over typed facts, the statements behind it, and what contradicts it."""
+    """The result of a plan over typed facts, the statements behind it, what contradicts it, and the
+    things that the question names and the plan leaves out.
+    """
 
     others: Sequence[Other] = ()
+    left_out: Sequence[str] = ()
+
+    @property
+    def problem(self) -> str:
+        """Why this does not answer the question; empty where it may."""
+        if not self.is_computed:
+            return self.result.plan
+        return f"{self.result.plan} leaves out {', '.join(self.left_out)}" if self.left_out else ""
 
     @property
     def stated(self) -> StatedAnswer:
-        """The answer without a model; a result that nothing can be cited for is not supported."""
-        return replace(super().stated, fallback="none" if self.sources else "partial")
+        """The answer without a model. It is not called supported where nothing can be cited for it
+        or the plan leaves out what the question names.
+        """
+        whole = self.sources and not self.left_out
+        return replace(super().stated, fallback="none" if whole else "partial")
 
     @property
     def notes(self) -> list[Note]:
         """The computed result, its rows, and the values that were not used."""
         notes = super().notes
+        if self.left_out:
+            notes.append(
+                Note("Named in the question, not in the computation", ", ".join(self.left_out))
+            )
         told = [
             f"{one.thing}: {one.type} is stated as {' and '.join(one.values)}; the first is used"
             for one in self.others[:MOST_OTHERS]
@@ -81,38 +102,44 @@ async def answer_from_facts(
     does not fit, the result has no cells, and its `plan` says why.
     """
     views = await asyncio.to_thread(graph.views, None)
-    shown = views.views()
-    plan = None
-    if shown:
-        plan = await helped(planner, lambda step: step.run(question, shown), "nothing is computed")
+    shown, most = views.views(), planner.policy.limits.structure
+
+    @lru_cache(maxsize=2)  # the model's plan is computed when it is checked, and then taken
+    def computed(plan: TablePlan) -> FactAnswer:
+        try:
+            return _computed(plan, views, graph, today, graph.named(question), most)
+        except DoesNotFit as problem:
+            return FactAnswer(TableResult(plan=f"does not fit: {problem}"), ())
+
+    def asked(step: PlanFacts) -> Awaitable[TablePlan | None]:
+        return step.run(question, shown, lambda plan: computed(plan).problem)
+
+    plan = await helped(planner, asked, "nothing is computed") if shown else None
     if plan is None:
         return FactAnswer(TableResult(), ())
-    most = planner.policy.limits.structure
-    try:
-        answered = await asyncio.to_thread(_computed, plan, views, graph, today, most)
-    except DoesNotFit as problem:
-        return FactAnswer(TableResult(plan=f"does not fit: {problem}"), ())
-    return answered
+    return await asyncio.to_thread(computed, plan)
 
 
 def _computed(
-    plan: TablePlan, shown: FactViews, graph: TypedGraph, today: str, most: int
+    plan: TablePlan,
+    shown: FactViews,
+    graph: TypedGraph,
+    today: str,
+    named: Sequence[NamedEntity],
+    most: int,
 ) -> FactAnswer:
     """Run a plan over what holds at its time. Raises DoesNotFit."""
     as_of = plan.as_of.strip() if isinstance(plan, FactPlan) else ""
     if as_of.lower() == EVER:
         day, time = None, ", at any time"
     elif as_of:
-        if not (named := day_of(as_of)):
+        if not (dated := day_of(as_of)):
             raise DoesNotFit(f"{as_of!r} is no date")
-        day, time = last_day(named), f", as of {named}"
+        day, time = last_day(dated), f", as of {dated}"
     else:
         day, time = today, ""
-    if plan.table > len(shown.shown_kinds) or plan.table < 1:
-        raise DoesNotFit(f"there is no table {plan.table} (there are {len(shown.shown_kinds)})")
     views = graph.views(day)
-    kind = shown.shown_kinds[plan.table - 1]
-    plan, relation = views.table_for(plan, kind)
+    plan, relation = views.table_for(plan, shown.kind_for(plan))
     outcome = _with_years(run(plan, [relation]), relation)
     result = table_result(outcome, most)
     used = {relation.things[row] for row in outcome.rows}
@@ -124,7 +151,25 @@ def _computed(
         if one.name in relation.columns
     )
     timed = result.model_copy(update={"plan": f"{result.plan}{made}{time}"})
-    return FactAnswer(timed, sources, others)
+    return FactAnswer(timed, sources, others, _left_out(named, outcome, result, views))
+
+
+def _left_out(
+    named: Sequence[NamedEntity], outcome: PlanOutcome, result: TableResult, views: FactViews
+) -> list[str]:
+    """Return the things that a question names and a plan does not: neither a condition nor, for
+    an extreme, the result is about them.
+    """
+    said = [text for one in outcome.conditions for text, _ in one.values if text]
+    if outcome.plan.operation in {"max", "min"}:
+        said += map(fold, result.values)
+    left = []
+    for one in named:
+        labels = [views.labels[name] for name in one.entities if name in views.labels]
+        names = [fold(name) for name in (one.text, *labels)]
+        if labels and not any(name in text or text in name for name in names for text in said):
+            left.append(one.text)
+    return left
 
 
 def _with_years(outcome: PlanOutcome, relation: FactRelation) -> PlanOutcome:

@@ -212,6 +212,25 @@ class FactViews:
 
     # --- the table of a plan ---
 
+    def kind_for(self, plan: TablePlan) -> str:
+        """Return the kind of the table that a plan names, or the only one with all columns of the
+        plan where that one lacks some. Raises DoesNotFit where there is no such table.
+        """
+        kinds = self.shown_kinds
+        if not 1 <= plan.table <= len(kinds):
+            raise DoesNotFit(f"there is no table {plan.table} (there are {len(kinds)})")
+        named = kinds[plan.table - 1]
+        having = [kind for kind in kinds if self._has_columns(plan, kind)]
+        return having[0] if len(having) == 1 else named
+
+    def _has_columns(self, plan: TablePlan, kind: str) -> bool:
+        try:
+            for name in _columns_asked(plan):
+                self._path(kind, name)
+        except DoesNotFit:
+            return False
+        return True
+
     def table_for(self, plan: TablePlan, kind: str) -> tuple[TablePlan, FactRelation]:
         """Return the plan with the names of its columns, and the table of a kind that it runs on.
 
@@ -220,13 +239,8 @@ class FactViews:
         """
         if plan.group_by and not plan.columns:
             plan = plan.model_copy(update={"columns": (NAME,)})
-        asked = [*plan.columns, *(one.column for one in plan.filters)]
-        asked += [plan.group_by] if plan.group_by else []
-        computed = plan.computed if isinstance(plan, FactPlan) else ()
-        used = {one.name: one for one in computed if one.name in asked}
-        ends = [end for one in used.values() for end in (one.first, one.second)]
-        own = [name for name in asked if name not in used]
-        paths = {name: self._path(kind, name) for name in (*own, *ends)}
+        used = _computed_of(plan)
+        paths = {name: self._path(kind, name) for name in _columns_asked(plan)}
         joined = {name: _joined(path) for name, path in paths.items()}
         named = joined | dict(zip(used, used, strict=True))
         filters = [one.model_copy(update={"column": named[one.column]}) for one in plan.filters]
@@ -509,6 +523,25 @@ def _different(facts: Sequence[DatedFact], said: Callable[[DatedFact], str]) -> 
 
 def _joined(path: Sequence[str]) -> str:
     return f" {LEADS_TO} ".join(path)
+
+
+def _named_in(plan: TablePlan) -> list[str]:
+    """Return the columns that a plan names, also those that it computes."""
+    filtered = [one.column for one in plan.filters]
+    return [*plan.columns, *filtered, *([plan.group_by] if plan.group_by else [])]
+
+
+def _computed_of(plan: TablePlan) -> dict[str, ComputedColumn]:
+    """Return the computed columns that a plan uses, by name."""
+    named, computed = _named_in(plan), plan.computed if isinstance(plan, FactPlan) else ()
+    return {one.name: one for one in computed if one.name in named}
+
+
+def _columns_asked(plan: TablePlan) -> list[str]:
+    """Return the columns of facts that a plan needs."""
+    used = _computed_of(plan)
+    own = [name for name in _named_in(plan) if name not in used]
+    return [*own, *(end for one in used.values() for end in (one.first, one.second))]
 
 
 def _folded(name: str) -> str:

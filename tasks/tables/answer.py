@@ -6,12 +6,12 @@ behind it. Figures stand as the documents write them; computed ones in the form 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.engine.helper import helped
 from prompts.engine.messages import first_fitting, rough_tokens
-from prompts.plan_table import PlanTable
+from prompts.plan_table import PlanTable, TablePlan
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
 from storage.answer_records import RouteDecision, SubQuestion, TableCell, TableResult
@@ -22,7 +22,7 @@ from tasks.citations import Source, packed
 from tasks.retrying import BRIEF
 from tasks.step import step
 from tasks.tables.relations import Cell, relations_of, written_figure
-from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
+from tasks.tables.run_plan import DoesNotFit, PlanOutcome, misfit, run
 
 # A line of up to LONGEST_LINE characters is the source of its cells; a longer one only AROUND them.
 LONGEST_LINE, AROUND = 400, 120
@@ -102,7 +102,11 @@ async def sourced_table_answer(
     views = [relation.view for relation in relations]
     plan = None
     if views:
-        plan = await helped(planner, lambda step: step.run(question, views), "nothing is computed")
+
+        def asked(step: PlanTable) -> Awaitable[TablePlan | None]:
+            return step.run(question, views, lambda plan: misfit(plan, relations))
+
+        plan = await helped(planner, asked, "nothing is computed")
     if plan is None:
         return TableAnswer(TableResult(), ())
     most = planner.policy.limits.structure

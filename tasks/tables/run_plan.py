@@ -102,6 +102,15 @@ def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
     return PlanOutcome(plan, relation, columns, conditions, by, tuple(groups), number)
 
 
+def misfit(plan: TablePlan, relations: Sequence[TableRelation]) -> str:
+    """Return why a plan does not fit the relations; empty if it does."""
+    try:
+        run(plan, relations)
+    except DoesNotFit as problem:
+        return str(problem)
+    return ""
+
+
 def meeting(relation: TableRelation, filters: Sequence[TableFilter]) -> list[int]:
     """Return the rows that meet all filters. Raises DoesNotFit."""
     conditions = _conditions(filters, relation)
