@@ -22,6 +22,7 @@ from tests.server.client import serving
 
 # The classes of the samples' questions that passages answer; of others facts may hold the answer.
 PART = ("single-fact", "long-chain", "how-to", "summary", "s**", "s*o", "unanswerable", "chinese")
+KINDS = ("right", "wrong", "wrong, in part supported", "does not fit", "no plan")
 SAMPLES = ("questions.jsonl", "questions_extra.jsonl", "questions_global.jsonl")
 
 
@@ -46,13 +47,14 @@ async def _planned(run: Run, models: Models, session: Session) -> dict[str, dict
         answered = await answer_from_facts(question, typed, planner, TODAY)
         given, told = answered.result.values, answered.result.plan
         if answered.is_computed:
-            right = sorted(given) == sorted(values)
-            kind = "right" if right else "wrong"
+            supported = answered.stated.fallback == "none"
+            kind = "wrong" if supported else "wrong, in part supported"
+            kind = "right" if sorted(given) == sorted(values) else kind
         else:
             kind = "does not fit" if told else "no plan"
         kinds[kind] += 1
         run.show([f"{kind}: {question} | {plan['operation']} {values} | {list(given)} | {told}"])
-    row = {name: kinds[name] for name in ("right", "wrong", "does not fit", "no plan")}
+    row = {name: kinds[name] for name in KINDS}
     return {"plans": {"n": len(asked), **row, "s": (time.perf_counter() - began) / len(asked)}}
 
 
