@@ -40,10 +40,15 @@ NOTHING_FOUND = "Nothing was found about this.", "没有找到相关的内容。
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an earlier step learnt from the documents; `[n]` in its text names source n."""
+    """What an earlier step learnt from the documents; `[n]` in its text names source n.
+
+    `computed`: a program made it of what the documents state, so that it supports an answer as they
+    do. What a model wrote supports nothing.
+    """
 
     label: str
     text: str
+    computed: bool = False
 
 
 @dataclass(frozen=True)
@@ -293,9 +298,10 @@ def _statement_before(text: str, end: int) -> str:
 def ground_of(
     question: str, bound: BoundAnswer, context: AnswerContext, scorer: Scorer
 ) -> tuple[Grounding, ...]:
-    """Flag each sentence of a bound answer."""
+    """Flag each sentence of a bound answer by the sources and the computed notes."""
     cited = {marker: _titled_text(source) for marker, source in bound.cited.items()}
-    offered = [*map(_titled_text, context.sources), *(note.text for note in context.notes)]
+    computed = [note.text for note in context.notes if note.computed]
+    offered = [*map(_titled_text, context.sources), *computed]
     return ground(bound.text, cited, offered, question, scorer)
 
 

@@ -117,10 +117,13 @@ async def test_a_chinese_question_finds_english_documents(
     assert any(expected in passage.text for passage in found.passages)
 
 
-async def test_notes_without_sources_give_no_citation() -> None:
-    note = Note("table", "The Orla Bridge opened in 1931.")
+@pytest.mark.parametrize(("computed", "fallback"), [(True, "partial"), (False, "ungrounded")])
+async def test_a_note_supports_an_answer_only_if_it_is_computed(
+    computed: bool, fallback: str
+) -> None:
+    note = Note("table", "The Orla Bridge opened in 1931.", computed=computed)
     writer = scripted(AnswerStep, {"answer": "The Orla Bridge opened in 1931."})
     options = AnswerOptions(lambda _: {}, lambda _: 1.0)
     question = "When was the Orla Bridge opened?"
     found = await answer(question, AnswerContext((), (note,)), writer, options)
-    assert (found.citations, found.fallback) == ((), "partial")
+    assert (found.citations, found.fallback) == ((), fallback)

@@ -61,7 +61,7 @@ async def walk(resources: Resources) -> ModeResult:
             # The walk's own answer names only a few of the values.
             found = ", ".join(first_fitting(walked.values, rough_tokens, most))
             notes = [
-                Note("Found by the walk", found or walked.text),
+                Note("Found by the walk", found or walked.text, computed=True),
                 *_chain_notes(end.chains, stated, most // 3),
             ]
     pool = stated.pool()

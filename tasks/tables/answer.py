@@ -67,9 +67,9 @@ class TableAnswer:
         if not self.is_computed:
             return []
         computed = "\n".join(filter(None, [self.result.sentence, self.result.plan]))
-        notes = [Note("Computed exactly from the tables of the documents", computed)]
+        notes = [Note("Computed exactly from the tables of the documents", computed, computed=True)]
         if self.result.table:
-            notes.append(Note("Rows that this rests on", self.result.table))
+            notes.append(Note("Rows that this rests on", self.result.table, computed=True))
         return notes
 
     @property
