@@ -9,7 +9,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.plan_table import MOST_COLUMNS, PlanTable, TablePlan
+from prompts.plan_table import PlanTable, TablePlan
 
 EVER = "ever"
 
@@ -28,7 +28,7 @@ class ComputedColumn(BaseModel):
 class FactPlan(TablePlan):
     """What to do with the things of which kind, and as of when."""
 
-    computed: tuple[ComputedColumn, ...] = Field(default=(), max_length=MOST_COLUMNS)
+    computed: tuple[ComputedColumn, ...] = ()
     as_of: str = Field(
         default="",
         description=f"2019, 2019-05 or 2019-05-31; {EVER}: at any time; empty: what holds now.",

@@ -31,7 +31,6 @@ Operation = Literal[
     "sort",
     "none",
 ]
-MOST_COLUMNS, MOST_FILTERS = 20, 40  # a small model else lists them without end
 MOST_SAMPLES = 6  # cells of a column that are shown
 SAMPLE_SHARE = 1 / 250  # of the tokens of all tables, for one cell
 AT_ONCE = 4  # tables that share the tokens; where some are small, more fit
@@ -52,8 +51,8 @@ class TablePlan(BaseModel, frozen=True):
     reason: str = Field(default="", description="Which rows and columns hold the answer.")
     operation: Operation
     table: int = Field(default=1, description="Number of the table.")
-    columns: tuple[str, ...] = Field(default=(), max_length=MOST_COLUMNS)
-    filters: tuple[TableFilter, ...] = Field(default=(), max_length=MOST_FILTERS)
+    columns: tuple[str, ...] = ()
+    filters: tuple[TableFilter, ...] = ()
     group_by: str = ""
     aggregate: Literal["sum", "average", "count", "max", "min"] = Field(
         default="sum", description="What a group's figure is."
