@@ -16,6 +16,7 @@ from prompts.engine.step import Inputs, Outputs, Step, doubt_missing
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
+from prompts.text.words import fold
 
 __all__ = ["Explore", "FollowUp", "Offered", "Partial", "PointWritten", "Rate", "rate_offline"]
 
@@ -96,13 +97,20 @@ class Partial(Step):
 
 
 def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list[PointWritten]:
-    """The points without numbers that no finding of these reports has."""
+    """The points without numbers that no finding of these reports has, and none of them twice: a
+    small model may repeat one until its answer is cut.
+    """
     known = {piece.number for report in reports for _, piece in report.findings}
 
     def existing(numbers: Sequence[int]) -> list[int]:
         return [number for number in dict.fromkeys(numbers) if number in known]
 
-    return [point.model_copy(update={"findings": existing(point.findings)}) for point in points]
+    first: dict[str, PointWritten] = {}
+    for point in points:
+        first.setdefault(fold(point.text), point)
+    return [
+        point.model_copy(update={"findings": existing(point.findings)}) for point in first.values()
+    ]
 
 
 def points_by_rules(reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:

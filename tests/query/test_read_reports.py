@@ -297,6 +297,7 @@ POINTS: list[dict[str, object]] = [
         ([{"text": "Salt.", "findings": [0, 0, 7], "score": 90}], [("Salt.", [0])]),
         ([{"text": "Salt.", "findings": [99], "score": 90}], [("Salt.", [])]),
         ([{"text": "No help.", "findings": [0], "score": 0}], []),
+        ([{"text": "Salt.", "findings": [n], "score": 90} for n in (0, 1, 0)], [("Salt.", [0])]),
         ([], []),
     ],
 )
