@@ -17,7 +17,7 @@ from prompts.text.words import fold
 from storage.answer_records import TableResult
 from storage.facts import DatedFact, Thing
 from storage.records import Chunk
-from tasks.answer import Note, StatedAnswer
+from tasks.answer import Note
 from tasks.citations import Source, packed, source_of
 from tasks.facts.typed_values import day_of, last_day, years_between
 from tasks.facts.views import FactCell, FactRelation, FactViews, Other
@@ -68,12 +68,9 @@ class FactAnswer(TableAnswer):
         return f"{self.result.plan} leaves out {', '.join(self.left_out)}" if self.left_out else ""
 
     @property
-    def stated(self) -> StatedAnswer:
-        """The answer without a model. It is not called supported where nothing can be cited for it
-        or the plan leaves out what the question names.
-        """
-        whole = self.sources and not self.left_out
-        return replace(super().stated, fallback="none" if whole else "partial")
+    def supports(self) -> bool:
+        """Whether something is cited for it, and nothing left out that the question names."""
+        return super().supports and bool(self.sources) and not self.left_out
 
     @property
     def notes(self) -> list[Note]:
@@ -107,9 +104,10 @@ async def answer_from_facts(
     @lru_cache(maxsize=2)  # the model's plan is computed when it is checked, and then taken
     def computed(plan: TablePlan) -> FactAnswer:
         try:
-            return _computed(plan, views, graph, today, graph.named(question), most)
+            answered = _computed(plan, views, graph, today, graph.named(question), most)
         except DoesNotFit as problem:
             return FactAnswer(TableResult(plan=f"does not fit: {problem}"), ())
+        return replace(answered, trusted=planner.policy.profile == "large")
 
     def asked(step: PlanFacts) -> Awaitable[TablePlan | None]:
         return step.run(question, shown, lambda plan: computed(plan).problem)
@@ -151,7 +149,8 @@ def _computed(
         if one.name in relation.columns
     )
     timed = result.model_copy(update={"plan": f"{result.plan}{made}{time}"})
-    return FactAnswer(timed, sources, others, _left_out(named, outcome, result, views))
+    left_out = _left_out(named, outcome, result, views)
+    return FactAnswer(timed, sources, others=others, left_out=left_out)
 
 
 def _left_out(

@@ -14,7 +14,7 @@ from prompts.engine.messages import first_fitting, rough_tokens
 from prompts.plan_table import PlanTable, TablePlan
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
-from storage.answer_records import RouteDecision, SubQuestion, TableCell, TableResult
+from storage.answer_records import Fallback, RouteDecision, SubQuestion, TableCell, TableResult
 from storage.records import Chunk, Document, Span
 from storage.tables import RowGroup
 from tasks.answer import Note, StatedAnswer
@@ -53,10 +53,20 @@ def documents_with_tables(
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """The result of a plan, and the lines of documents that show its cells; both may be empty."""
+    """The result of a plan, and the lines of documents that show its cells; both may be empty.
+
+    `trusted` says that a large model planned. Of the plans of one with 1.5 billion parameters that
+    could be computed, most answered another question (docs/benchmarks.md).
+    """
 
     result: TableResult
     sources: Sequence[Source]
+    trusted: bool = True
+
+    @property
+    def supports(self) -> bool:
+        """Whether an answer may be called supported by this result."""
+        return self.trusted
 
     @property
     def is_computed(self) -> bool:
@@ -67,9 +77,15 @@ class TableAnswer:
         if not self.is_computed:
             return []
         computed = "\n".join(filter(None, [self.result.sentence, self.result.plan]))
-        notes = [Note("Computed exactly from the tables of the documents", computed, computed=True)]
+        notes = [
+            Note(
+                "Computed exactly from the tables of the documents",
+                computed,
+                computed=self.supports,
+            )
+        ]
         if self.result.table:
-            notes.append(Note("Rows that this rests on", self.result.table, computed=True))
+            notes.append(Note("Rows that this rests on", self.result.table, computed=self.supports))
         return notes
 
     @property
@@ -85,7 +101,8 @@ class TableAnswer:
         """The answer without a model: the sentence, and the lines that show it."""
         marks = "".join(f"[{number}]" for number, _ in enumerate(self.sources, 1))
         text = f"{self.result.sentence} {marks}".strip()
-        return StatedAnswer(text, self.result.values, "none", "table")
+        fallback: Fallback = "none" if self.supports else "partial"
+        return StatedAnswer(text, self.result.values, fallback, "table")
 
 
 @step("tables", BRIEF, asks_model=True)
@@ -116,7 +133,7 @@ async def sourced_table_answer(
         return TableAnswer(TableResult(plan=f"does not fit: {problem}"), ())
     result = table_result(outcome, most)
     sources = _cell_sources(result.cells, outcome.relation.headers, documents, chunk_at)
-    return TableAnswer(result, packed(sources, most))
+    return TableAnswer(result, packed(sources, most), planner.policy.profile == "large")
 
 
 def _cell_sources(

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from flows.session import Session, open_session
+from prompts.engine.effort import Policy
+from prompts.engine.models import Models
 from prompts.plan_facts import PlanFacts
 from tasks.facts.answer import FactAnswer, answer_from_facts
 from tests.facts.questions import BY_MARRAND, QUESTIONS, TODAY, indexed_facts, of, plan
@@ -104,3 +106,11 @@ async def test_the_only_table_with_the_columns_is_taken(session: Session) -> Non
     planner = scripted(PlanFacts, plan("water", "max", "length"))
     answered = await answer_from_facts(LONGEST, session.graph.typed(None), planner, TODAY)
     assert (answered.result.values, len(sent(planner))) == (("Teal Causeway",), 1)
+
+
+async def test_what_a_small_model_planned_is_not_called_supported(session: Session) -> None:
+    planner = scripted(PlanFacts, plan("bridge", "max", "length"))
+    planner.models = Models({}, policy=Policy.of("medium", profile="small"))
+    answered = await answer_from_facts(LONGEST, session.graph.typed(None), planner, TODAY)
+    assert (answered.result.values, answered.stated.fallback) == (("Teal Causeway",), "partial")
+    assert not any(note.computed for note in answered.notes)
