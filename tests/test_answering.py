@@ -12,8 +12,12 @@ from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.answer import AnswerStep
+from prompts.engine.effort import Policy, Profile
+from prompts.engine.models import Models
 from storage.answer_records import Answer, StructureType
-from tasks.answer import AnswerContext, AnswerOptions, Note, answer
+from storage.records import DocumentText
+from tasks.answer import MISREAD, AnswerContext, AnswerOptions, Note, StatedAnswer, answer
+from tasks.citations import Source
 from tests.query.steps import scripted
 from tests.workspaces import asked, opened
 
@@ -127,3 +131,16 @@ async def test_a_note_supports_an_answer_only_if_it_is_computed(
     question = "When was the Orla Bridge opened?"
     found = await answer(question, AnswerContext((), (note,)), writer, options)
     assert (found.citations, found.fallback) == ((), fallback)
+
+
+@pytest.mark.parametrize(("profile", "said"), [("small", "4 bridges [1]"), ("large", "3 [1]")])
+async def test_a_small_model_does_not_write_what_is_computed(profile: Profile, said: str) -> None:
+    source = Source("d", "Bridges", "four bridges", 0, (("c", 0),))
+    stated = StatedAnswer("4 bridges [1]", ("4",), "partial", "table")
+    writer = scripted(AnswerStep, {"answer": "3 [1]"})
+    writer.models = Models({}, policy=Policy.of("medium", profile=profile))
+    texts = {"d": DocumentText(id="d", text="four bridges")}
+    options = AnswerOptions(lambda _: texts, lambda _: 1.0)
+    found = await answer("How many?", AnswerContext([source]), writer, options, stated)
+    assert found.text == said
+    assert dict(writer.models.meter.spared()) == ({"answer": MISREAD} if profile == "small" else {})
