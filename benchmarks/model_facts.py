@@ -22,7 +22,7 @@ from tests.server.client import serving
 
 # The classes of the samples' questions that passages answer; of others facts may hold the answer.
 PART = ("single-fact", "long-chain", "how-to", "summary", "s**", "s*o", "unanswerable", "chinese")
-KINDS = ("right", "wrong", "wrong, in part supported", "does not fit", "no plan")
+KINDS = ("right", "wrong", "wrong, not called supported", "does not fit", "no plan")
 SAMPLES = ("questions.jsonl", "questions_extra.jsonl", "questions_global.jsonl")
 
 
@@ -48,7 +48,7 @@ async def _planned(run: Run, models: Models, session: Session) -> dict[str, dict
         given, told = answered.result.values, answered.result.plan
         if answered.is_computed:
             supported = answered.stated.fallback == "none"
-            kind = "wrong" if supported else "wrong, in part supported"
+            kind = "wrong" if supported else "wrong, not called supported"
             kind = "right" if sorted(given) == sorted(values) else kind
         else:
             kind = "does not fit" if told else "no plan"
